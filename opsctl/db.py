@@ -1,0 +1,267 @@
+"""Connections: sessions as the contract wants them, and the only place that translates drivers' errors.
+
+A session is UTC and READ COMMITTED, has connect, lock and statement timeouts on the server and a limit on the client's
+side too, since a server or a proxy that says nothing obeys no timeout of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from opsctl.dialects import AnyDialect, dialect_of
+from opsctl.dialects.base import Failure, Server, Timeouts
+from opsctl.dialects.mysql import explain_error
+from opsctl.dialects.postgresql import explain_connect_text, explain_state
+from opsctl.errors import OpsctlError, StatementRefused, Unreachable
+from opsctl.target import Target
+
+APPLICATION_NAME = "opsctl"
+
+#: How much longer than the server's own limit the client waits before it ends the connection.
+_CLIENT_GRACE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A result row: read a column as an attribute of `values` by its name, or all in order."""
+
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[self.names.index(name)]
+
+
+class Session:
+    """One connection with its settings made. Every error it raises is an OpsctlError without secrets."""
+
+    def __init__(self, connection: sa.Connection, target: Target, timeouts: Timeouts, server: Server) -> None:
+        self.connection = connection
+        self.target = target
+        self.timeouts = timeouts
+        self.server = server
+        self.dialect: AnyDialect = dialect_of(server)
+
+    def rows(self, sql: str, **binds: Any) -> list[Row]:
+        """Run `sql` with :name binds and return its rows."""
+        with self.guarded():
+            result = self.connection.execute(sa.text(sql), binds)
+            if not result.returns_rows:
+                return []
+            names = tuple(result.keys())
+            return [Row(names, tuple(row)) for row in result]
+
+    def scalar(self, sql: str, **binds: Any) -> Any:
+        """Run `sql` and return the first column of its first row, None without a row."""
+        rows = self.rows(sql, **binds)
+        return rows[0].values[0] if rows else None
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run `sql` as it is, no binds and no % or : with a meaning, and return what rows it gives."""
+        with self.guarded():
+            return execute_verbatim(self.connection, sql)
+
+    def commit(self) -> None:
+        """Commit the open transaction."""
+        with self.guarded():
+            self.connection.commit()
+
+    def rollback(self) -> None:
+        """Roll the open transaction back."""
+        with self.guarded():
+            self.connection.rollback()
+
+    @contextlib.contextmanager
+    def guarded(self, limit_s: float | None = None) -> Iterator[None]:
+        """End the connection when the block takes longer than the statement timeout, and translate its errors."""
+        limit = (self.timeouts.statement_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
+        watchdog = _Watchdog(self.connection, limit)
+        try:
+            with watchdog:
+                yield
+        except SQLAlchemyError as error:
+            raise translate(error, self.target, timed_out_after_s=limit if watchdog.fired else None) from error
+
+
+def execute_verbatim(connection: sa.Connection, sql: str) -> list[tuple[Any, ...]]:
+    """Run `sql` through the driver with nothing in it interpreted, on a connection of SQLAlchemy's."""
+    # Drivers treat % as a placeholder only when parameters come along; exec_driver_sql passes an empty tuple.
+    result = connection.exec_driver_sql(sql.replace("%", "%%"))
+    return [tuple(row) for row in result] if result.returns_rows else []
+
+
+@contextlib.contextmanager
+def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iterator[Session]:
+    """Connect to `target` and yield a Session; everything uncommitted is rolled back at the end.
+
+    Raises Unreachable (exit 3) when it cannot connect or log in within `timeouts.connect_s`, StatementRefused (exit 4)
+    when the server refuses the session's settings.
+    """
+    engine = sa.create_engine(
+        target.url,
+        connect_args=_connect_arguments(target, timeouts),
+        poolclass=NullPool,
+        hide_parameters=True,
+    )
+    started = time.monotonic()
+    try:
+        connection = engine.connect()
+    except (SQLAlchemyError, ValueError, OSError, RuntimeError, NotImplementedError) as error:
+        elapsed = time.monotonic() - started
+        timed_out = timeouts.connect_s if elapsed >= timeouts.connect_s * 0.95 else None
+        raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
+    try:
+        yield _prepare(connection, target, timeouts, read_only=read_only)
+    finally:
+        # A connection that the watchdog or the server ended cannot be rolled back; it is gone all the same.
+        with contextlib.suppress(SQLAlchemyError, OSError):
+            connection.close()
+        engine.dispose()
+
+
+def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, *, read_only: bool) -> Session:
+    watchdog = _Watchdog(connection, timeouts.connect_s + _CLIENT_GRACE_S)
+    try:
+        with watchdog:
+            server = _identify(connection)
+            for statement in dialect_of(server).session_setup(timeouts, read_only=read_only):
+                execute_verbatim(connection, statement)
+            connection.commit()
+    except SQLAlchemyError as error:
+        raise translate(error, target, timed_out_after_s=timeouts.connect_s if watchdog.fired else None) from error
+    raw = connection.connection.dbapi_connection
+    if target.family == "mysql" and hasattr(raw, "_read_timeout"):
+        # Connecting had its own short limit; from here on a statement's applies. PyMySQL has no public way to change
+        # it; a fault test (a server that falls silent in mid-query) fails should this attribute ever move.
+        raw._read_timeout = raw._write_timeout = timeouts.statement_s + _CLIENT_GRACE_S + 1
+    return Session(connection, target, timeouts, server)
+
+
+def _identify(connection: sa.Connection) -> Server:
+    """Ask the server what it is; the DSN's scheme says nothing about that."""
+    version = str(execute_verbatim(connection, "SELECT version()")[0][0])
+    if connection.dialect.name == "postgresql":
+        return Server("PostgreSQL", str(execute_verbatim(connection, "SHOW server_version")[0][0]))
+    if "mariadb" in version.lower():
+        # Behind a replication-compatible prefix ("5.5.5-10.6.4-MariaDB") the second number is the server's.
+        return Server("MariaDB", version.removeprefix("5.5.5-"))
+    return Server("MySQL", version)
+
+
+def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
+    seconds = max(1, round(timeouts.connect_s))
+    args = dict(target.connect_args)
+    if target.family == "mysql":
+        args |= {
+            "connect_timeout": seconds,
+            "read_timeout": seconds,
+            "write_timeout": seconds,
+            "charset": "utf8mb4",
+            "program_name": APPLICATION_NAME,
+        }
+        return args
+    args.setdefault("application_name", APPLICATION_NAME)
+    args["connect_timeout"] = max(2, seconds)  # libpq takes anything below 2 for 2
+    args |= {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+    return args
+
+
+class _Watchdog:
+    """Shuts the connection's socket down when its block lasts too long, so that a blocked read returns."""
+
+    def __init__(self, connection: sa.Connection, limit_s: float) -> None:
+        self.fired = False
+        self._connection = connection
+        self._timer = threading.Timer(limit_s, self._fire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        self.fired = True
+        with contextlib.suppress(Exception):
+            _shut_down(self._connection.connection.dbapi_connection)
+
+
+def _shut_down(raw: Any) -> None:
+    if hasattr(raw, "_sock"):  # PyMySQL
+        raw._sock.shutdown(socket.SHUT_RDWR)
+        return
+    with socket.socket(fileno=socket.dup(raw.fileno())) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
+
+
+def translate(
+    error: BaseException, target: Target, *, timed_out_after_s: float | None = None, connecting: bool = False
+) -> OpsctlError:
+    """Return the OpsctlError for an error of a driver: exit class, one line of cause without secrets, a remedy."""
+    original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    if timed_out_after_s is not None:
+        what = "connecting to" if connecting else "waiting for"
+        return Unreachable(
+            f"{target}: no answer after {timed_out_after_s:g} s of {what} the server",
+            "see whether the server, or a proxy in front of it, hangs; raise --connect-timeout or --statement-timeout"
+            if connecting
+            else "look on the server what its session of application opsctl waits for; raise --statement-timeout",
+        )
+    failure = _explain(original, connecting=connecting)
+    message = target.redact(f"{target}: {_one_line(failure.cause)}")
+    if failure.kind == "unreachable":
+        return Unreachable(message, failure.hint)
+    return StatementRefused(message, failure.hint)
+
+
+def _explain(original: BaseException, *, connecting: bool) -> Failure:
+    arguments: Sequence[Any] = getattr(original, "args", ())
+    text = str(original)
+    if arguments and isinstance(arguments[0], int):  # PyMySQL: (code, text)
+        code, text = arguments[0], str(arguments[1]) if len(arguments) > 1 else ""
+        known = explain_error(code, f"{text} (error {code})")
+        if known is None and code == 0:
+            known = Failure("unreachable", "the server closed the connection", "run the command again")
+        if known is not None:
+            return known
+        text = f"{text} (error {code})"
+    elif sqlstate := getattr(original, "sqlstate", None):  # psycopg
+        known = explain_state(sqlstate, f"{text} (SQLSTATE {sqlstate})")
+        if known is not None:
+            return known
+        text = f"{text} (SQLSTATE {sqlstate})"
+    elif connecting or "connection" in text.lower():
+        return explain_connect_text(text)
+    if connecting:
+        return Failure("unreachable", text, "check the DSN, and that this is the server that you meant")
+    return Failure("refused", text, "run the command again with --debug for the statement and the traceback")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def error_code(error: BaseException) -> int | str | None:
+    """Return MySQL's error number or PostgreSQL's SQLSTATE behind an OpsctlError of a session, None without one."""
+    cause = error.__cause__
+    original = cause.orig if isinstance(cause, DBAPIError) else cause
+    if original is None:
+        return None
+    if original.args and isinstance(original.args[0], int):
+        return original.args[0]
+    state = getattr(original, "sqlstate", None)
+    return str(state) if state else None
+
+
+__all__ = ["Row", "Session", "error_code", "execute_verbatim", "open_session", "translate"]

@@ -1,0 +1,1 @@
+"""What tables are, what they should be, and the difference."""

@@ -1,0 +1,432 @@
+"""Read what SHOW CREATE TABLE prints, on MySQL and MariaDB, into a Table.
+
+The session prints it with backticks (sql_quote_show_create=1, no ANSI_QUOTES: dialects/mysql.py). What this reader does
+not know it does not guess: the object it stands in becomes an Unread fact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from opsctl.schema.model import Check, Column, ForeignKey, Index, IndexPart, Table, Unread
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # name (backticked), string, word, symbol
+    text: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""\s+
+    | `(?P<name>(?:[^`]|``)*)`
+    | '(?P<string>(?:[^'\\]|''|\\.)*)'
+    | /\*M?!\d*|\*/
+    | (?P<word>[\w$@.]+)
+    | (?P<symbol><=>|<>|!=|<=|>=|\|\||&&|->>|->|[^\s\w])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
+
+
+def parse_show_create(text: str, *, default_collation: Callable[[str], str]) -> Table:
+    """Return the table that `text` creates. `default_collation` maps a charset to its default collation.
+
+    Raises ValueError when `text` is not the CREATE TABLE of a base table.
+    """
+    return _Reader(text, default_collation).table()
+
+
+class _Cursor:
+    """A position in a list of tokens."""
+
+    def __init__(self, tokens: list[_Token], source: str) -> None:
+        self.tokens = tokens
+        self.source = source
+        self.position = 0
+
+    def more(self) -> bool:
+        return self.position < len(self.tokens)
+
+    def next(self) -> _Token:
+        if not self.more():
+            raise ValueError("ends too early")
+        token = self.tokens[self.position]
+        self.position += 1
+        return token
+
+    def peek(self, *words: str) -> bool:
+        ahead = self.tokens[self.position : self.position + len(words)]
+        return len(ahead) == len(words) and all(
+            token.kind in ("word", "symbol") and token.text.upper() == word
+            for token, word in zip(ahead, words, strict=True)
+        )
+
+    def accept(self, *words: str) -> bool:
+        if self.peek(*words):
+            self.position += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        if not self.accept(*words):
+            raise ValueError(f"{' '.join(words)} expected")
+
+    def name(self) -> str:
+        token = self.next()
+        if token.kind not in ("name", "word"):
+            raise ValueError(f"a name expected, not {token.text!r}")
+        return token.text
+
+    def string(self) -> str:
+        token = self.next()
+        if token.kind != "string":
+            raise ValueError(f"a string expected, not {token.text!r}")
+        return token.text
+
+    def parenthesised(self) -> str:
+        """Return the source text inside the parenthesis that comes next."""
+        return self.source[slice(*self._inside())].strip()
+
+    def parenthesised_cursor(self) -> _Cursor:
+        first = self.position + 1
+        self._inside()
+        return _Cursor(self.tokens[first : self.position - 1], self.source)
+
+    def _inside(self) -> tuple[int, int]:
+        self.expect("(")
+        start = self.tokens[self.position - 1].end
+        depth = 1
+        while depth:
+            token = self.next()
+            if token.kind == "symbol":
+                depth += (token.text == "(") - (token.text == ")")
+        return start, self.tokens[self.position - 1].start
+
+    def split(self) -> list[_Cursor]:
+        """Cut at top-level commas."""
+        parts: list[list[_Token]] = [[]]
+        depth = 0
+        for token in self.tokens:
+            if token.kind == "symbol":
+                depth += (token.text == "(") - (token.text == ")")
+                if token.text == "," and depth == 0:
+                    parts.append([])
+                    continue
+            parts[-1].append(token)
+        return [_Cursor(part, self.source) for part in parts if part]
+
+    def rest(self) -> str:
+        if not self.more():
+            return ""
+        return self.source[self.tokens[self.position].start : self.tokens[-1].end]
+
+
+def _tokenise(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        assert match is not None  # the last alternative takes any character
+        kind = match.lastgroup
+        if kind == "name":
+            tokens.append(_Token(kind, match["name"].replace("``", "`"), match.start(), match.end()))
+        elif kind == "string":
+            value = re.sub(
+                r"''|\\(.)",
+                lambda found: "'" if found[1] is None else _ESCAPES.get(found[1], found[1]),
+                match["string"],
+                flags=re.DOTALL,
+            )
+            tokens.append(_Token(kind, value, match.start(), match.end()))
+        elif kind is not None:
+            tokens.append(_Token(kind, match[kind], match.start(), match.end()))
+        position = match.end()
+    return tokens
+
+
+@dataclass
+class _Parts:
+    columns: list[Column] = field(default_factory=list)
+    indexes: list[Index] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    keys: list[ForeignKey] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    json_columns: set[str] = field(default_factory=set)
+
+
+class _Reader:
+    def __init__(self, text: str, default_collation: Callable[[str], str]) -> None:
+        self._cursor = _Cursor(_tokenise(text), text)
+        self._default_collation = default_collation
+        self._parts = _Parts()
+
+    def table(self) -> Table:
+        cursor = self._cursor
+        cursor.expect("CREATE")
+        cursor.accept("TEMPORARY")
+        cursor.expect("TABLE")
+        name = cursor.name()
+        body = cursor.parenthesised_cursor()
+        for part in body.split():
+            self._part(part)
+        options = self._options(cursor)
+        charset = options.get("charset", "")
+        collation = options.setdefault("collation", self._default_collation(charset) if charset else "")
+        parts = self._parts
+        columns = [self._finish(column, charset, collation) for column in parts.columns]
+        checks = [check for check in parts.checks if not self._is_json_check(check)]
+        return Table(
+            name=name,
+            columns=tuple(columns),
+            indexes=tuple(parts.indexes),
+            checks=tuple(checks),
+            foreign_keys=tuple(parts.keys),
+            options=options,
+            unread=tuple(parts.unread),
+        )
+
+    def _part(self, part: _Cursor) -> None:
+        first = part.tokens[0]
+        try:
+            if first.kind == "name":
+                self._column(part)
+            else:
+                self._key_or_constraint(part)
+            if part.more():
+                raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
+        except ValueError as error:
+            label = next((token.text for token in part.tokens if token.kind == "name"), first.text)
+            self._parts.unread.append(Unread(label, "definition", str(error)))
+
+    def _column(self, part: _Cursor) -> None:
+        name = part.name()
+        column = Column(name, _column_type(part), nullable=True)
+        # An unknown attribute leaves the column half read: keep what is known, and say so.
+        self._parts.columns.append(column)
+        try:
+            while part.more():
+                column = self._attribute(column, part)
+        finally:
+            self._parts.columns[-1] = column
+
+    def _attribute(self, column: Column, part: _Cursor) -> Column:
+        if part.accept("NOT", "NULL"):
+            return replace(column, nullable=False)
+        if part.accept("NULL"):
+            return replace(column, nullable=True)
+        if part.accept("CHARACTER", "SET"):
+            return replace(column, charset=part.name())
+        if part.accept("COLLATE"):
+            return replace(column, collation=part.name())
+        if part.accept("GENERATED", "ALWAYS", "AS") or part.accept("AS"):
+            expression = part.parenthesised()
+            kind = "STORED" if part.accept("STORED") or part.accept("PERSISTENT") else "VIRTUAL"
+            part.accept("VIRTUAL")
+            return replace(column, generated=f"({expression}) {kind}")
+        if part.accept("GENERATED", "ALWAYS", "AS", "ROW"):
+            return replace(column, generated=f"ROW {part.name()}")
+        if part.accept("DEFAULT"):
+            return replace(column, default=_default(part))
+        if part.accept("ON", "UPDATE"):
+            return replace(column, on_update=_function(part))
+        if part.accept("AUTO_INCREMENT"):
+            return replace(column, auto_increment=True)
+        if part.accept("INVISIBLE"):
+            return replace(column, invisible=True)
+        if part.accept("COMMENT"):
+            return replace(column, comment=part.string())
+        if part.accept("CHECK"):
+            expression = part.parenthesised()
+            if _JSON_CHECK.fullmatch(expression) is not None:
+                self._parts.json_columns.add(column.name)
+            else:
+                self._parts.checks.append(Check(column.name, expression))
+            return column
+        raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
+
+    def _key_or_constraint(self, part: _Cursor) -> None:
+        name = part.name() if part.accept("CONSTRAINT") else ""
+        if part.accept("PRIMARY", "KEY"):
+            self._parts.indexes.append(_index(part, "PRIMARY", unique=True, primary=True))
+        elif part.accept("UNIQUE", "KEY") or part.accept("UNIQUE", "INDEX"):
+            self._parts.indexes.append(_index(part, part.name(), unique=True))
+        elif part.accept("FULLTEXT", "KEY"):
+            self._parts.indexes.append(_index(part, part.name(), method="fulltext"))
+        elif part.accept("SPATIAL", "KEY"):
+            self._parts.indexes.append(_index(part, part.name(), method="spatial"))
+        elif part.accept("VECTOR", "KEY"):
+            self._parts.indexes.append(_index(part, part.name(), method="vector"))
+        elif part.accept("KEY") or part.accept("INDEX"):
+            self._parts.indexes.append(_index(part, part.name()))
+        elif part.accept("FOREIGN", "KEY"):
+            self._parts.keys.append(_foreign_key(part, name))
+        elif part.accept("CHECK"):
+            expression = part.parenthesised()
+            enforced = not part.accept("NOT", "ENFORCED")
+            self._parts.checks.append(Check(name, expression, enforced=enforced))
+        else:
+            raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
+
+    def _options(self, cursor: _Cursor) -> dict[str, str]:
+        options: dict[str, str] = {}
+        while cursor.more():
+            if cursor.accept("PARTITION", "BY"):
+                options["partitions"] = cursor.rest()
+                break
+            if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
+                options["system versioning"] = "on"
+                continue
+            cursor.accept("DEFAULT")
+            key = cursor.name().lower()
+            if key == "character" and cursor.accept("SET"):
+                key = "charset"
+            cursor.accept("=")
+            options[{"collate": "collation"}.get(key, key)] = _option_value(cursor)
+        return options
+
+    def _finish(self, column: Column, table_charset: str, table_collation: str) -> Column:
+        """Give a text column the charset and collation that it inherits, and JSON its name on MariaDB."""
+        if column.name in self._parts.json_columns or any(
+            self._is_json_check(check, column.name) for check in self._parts.checks
+        ):
+            if column.type == "longtext":
+                return replace(column, type="json", charset=None, collation=None)
+        if not column.type.startswith(_TEXT_TYPES):
+            return replace(column, charset=None, collation=None)
+        collation = column.collation
+        if collation is None:
+            collation = self._default_collation(column.charset) if column.charset else table_collation
+        charset = column.charset or (collation.split("_")[0] if column.collation else table_charset)
+        return replace(column, charset=charset, collation=collation)
+
+    def _is_json_check(self, check: Check, column: str | None = None) -> bool:
+        match = _JSON_CHECK.fullmatch(check.expression)
+        if match is None:
+            return False
+        longtext = {c.name for c in self._parts.columns if c.type == "longtext"}
+        return match["name"] in longtext if column is None else match["name"] == column
+
+
+_JSON_CHECK = re.compile(r"\(*json_valid\(`(?P<name>[^`]+)`\)\)*", re.IGNORECASE)
+_TEXT_TYPES = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
+_DISPLAY_WIDTH = re.compile(r"^(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
+
+
+def _column_type(part: _Cursor) -> str:
+    text = part.next().text.lower()
+    if text == "double" and part.accept("PRECISION"):
+        text = "double"
+    if part.peek("("):
+        text += f"({re.sub(chr(92) + 's+', '', part.parenthesised())})"
+    # A display width (int(11)) says nothing about what the column holds, but for tinyint(1), by custom a boolean.
+    text = _DISPLAY_WIDTH.sub(r"\1", text)
+    for word in ("UNSIGNED", "ZEROFILL"):
+        if part.accept(word):
+            text += f" {word.lower()}"
+    return text
+
+
+def _default(part: _Cursor) -> str | None:
+    if part.accept("NULL"):
+        return None
+    if part.peek("("):
+        return _bare(part.parenthesised())
+    token = part.next()
+    if token.kind == "string":
+        return f"'{token.text}'" if not re.fullmatch(r"-?\d+", token.text) else token.text
+    if token.text in ("-", "+"):
+        return token.text + part.next().text
+    if token.kind == "word" and part.peek("("):
+        return f"{token.text.lower()}({part.parenthesised()})"
+    if token.kind == "word" and token.text.startswith("_") and part.more() and part.tokens[part.position].kind == "string":
+        return f"'{part.string()}'"
+    return token.text.lower()
+
+
+def _bare(expression: str) -> str:
+    """A default expression without the parentheses and introducers that the server adds."""
+    text = expression.strip()
+    while text.startswith("(") and text.endswith(")") and text.count("(") == text.count(")"):
+        depth = 0
+        for position, character in enumerate(text):
+            depth += (character == "(") - (character == ")")
+            if depth == 0 and position < len(text) - 1:
+                return text
+        text = text[1:-1].strip()
+    return re.sub(r"^_[a-z0-9]+(?=')", "", text)
+
+
+def _function(part: _Cursor) -> str:
+    text = part.next().text.lower()
+    return f"{text}({part.parenthesised()})" if part.peek("(") else text
+
+
+def _index(
+    part: _Cursor, name: str, *, unique: bool = False, primary: bool = False, method: str = "btree"
+) -> Index:
+    if part.accept("USING"):
+        method = part.name().lower()
+    index = Index(name, tuple(_index_part(p) for p in part.parenthesised_cursor().split()), unique, primary, method=method)
+    while part.more():
+        if part.accept("USING"):
+            index = replace(index, method=part.name().lower())
+        elif part.accept("INVISIBLE") or part.accept("IGNORED"):
+            index = replace(index, visible=False)
+        elif part.accept("VISIBLE") or part.accept("NOT", "IGNORED"):
+            pass
+        elif part.accept("COMMENT"):
+            index = replace(index, comment=part.string())
+        elif part.accept("KEY_BLOCK_SIZE") or part.accept("ENGINE_ATTRIBUTE") or part.accept("SECONDARY_ENGINE_ATTRIBUTE"):
+            part.accept("=")
+            part.next()
+        elif part.accept("WITH", "PARSER"):
+            part.name()
+        else:
+            raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
+    return index
+
+
+def _index_part(part: _Cursor) -> IndexPart:
+    if part.peek("("):
+        result = IndexPart(_bare(part.parenthesised()), expression=True)
+    else:
+        result = IndexPart(part.name())
+        if part.peek("("):
+            result = replace(result, prefix=int(part.parenthesised()))
+    if part.accept("DESC"):
+        result = replace(result, descending=True)
+    part.accept("ASC")
+    if part.more():
+        raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
+    return result
+
+
+def _foreign_key(part: _Cursor, name: str) -> ForeignKey:
+    columns = tuple(p.name() for p in part.parenthesised_cursor().split())
+    part.expect("REFERENCES")
+    table = part.name()
+    if part.accept("."):
+        table = f"{table}.{part.name()}"
+    ref_columns = tuple(p.name() for p in part.parenthesised_cursor().split())
+    actions = {"DELETE": "NO ACTION", "UPDATE": "NO ACTION"}
+    while part.accept("ON"):
+        event = part.name().upper()
+        words = [part.name().upper()]
+        if words[0] in ("SET", "NO"):
+            words.append(part.name().upper())
+        # InnoDB checks at once: RESTRICT and NO ACTION are one.
+        action = " ".join(words)
+        actions[event] = "NO ACTION" if action == "RESTRICT" else action
+    return ForeignKey(name, columns, table, ref_columns, on_delete=actions["DELETE"], on_update=actions["UPDATE"])
+
+
+def _option_value(cursor: _Cursor) -> str:
+    if cursor.peek("("):
+        return f"({cursor.parenthesised()})"
+    return cursor.next().text

@@ -1,0 +1,141 @@
+"""Verify a live pair against the expected one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from opsctl.db import Session
+from opsctl.dialects import AnyDialect
+from opsctl.dialects.mariadb import MariaDB
+from opsctl.dialects.names import Pair, validate_pair
+from opsctl.dialects.postgresql import PostgreSQL
+from opsctl.errors import Unreachable
+from opsctl.schema import read_mysql, read_postgresql
+from opsctl.schema.diff import compare_table
+from opsctl.schema.expected import UUID_CHAR, UUID_NATIVE, VERSION, expected_pair
+from opsctl.schema.findings import INFO, WARNING, Finding, at_least
+from opsctl.schema.model import Table, Unread
+
+MATCH = "match"
+DRIFT = "drift"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The answer about one pair.
+
+    `made_by` names the SQLAlchemy generation that made the tables, where that shows (MariaDB); `live` holds the tables
+    as read, None for a missing one; `schema` is where they are on PostgreSQL.
+    """
+
+    target: str
+    product: str
+    version: str
+    pair: Pair
+    findings: tuple[Finding, ...]
+    unread: tuple[tuple[str, Unread], ...]
+    live: tuple[Table | None, Table | None]
+    made_by: str | None = None
+    schema: str | None = None
+
+    def verdict(self, fail_on: str = WARNING) -> str:
+        """Return "drift" for a finding of `fail_on` or graver (info never is), "unknown" when a fact is unread, else "match"."""
+        threshold = WARNING if fail_on == INFO else fail_on
+        if any(at_least(finding.severity, threshold) for finding in self.findings):
+            return DRIFT
+        return UNKNOWN if self.unread else MATCH
+
+    @property
+    def matches_version(self) -> str | None:
+        """The known version whose tables these are, None when they differ or could not be read whole."""
+        return VERSION if self.verdict() == MATCH else None
+
+    def as_dict(self, fail_on: str = WARNING) -> dict[str, Any]:
+        """The answer in the form of the JSON contract, format 1."""
+        return {
+            "format": 1,
+            "target": self.target,
+            "server": {"product": self.product, "version": self.version},
+            "verdict": self.verdict(fail_on),
+            "matches_version": self.matches_version,
+            "made_by": self.made_by,
+            "schema": self.schema,
+            "tables": {"executions": self.pair.executions, "attempts": self.pair.attempts},
+            "findings": [finding.as_dict() for finding in self.findings],
+            "unread": [
+                {"table": table, "object": fact.object, "property": fact.property, "reason": fact.reason}
+                for table, fact in self.unread
+            ],
+        }
+
+
+def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> Verification:
+    """Read the pair and compare it. Read-only: catalog reads and SHOW CREATE TABLE, no lock kept.
+
+    `schema` is PostgreSQL's; None takes each table where the search_path finds it, as onestep does. Raises UsageError
+    for names that this server cannot have, Unreachable without a database or within its timeouts.
+    """
+    dialect = session.dialect
+    validate_pair(pair, max_length=dialect.identifier_limit)
+    names = (pair.executions, pair.attempts)
+    if isinstance(dialect, PostgreSQL):
+        found = read_postgresql.read_tables(session, names, schema=schema)
+    else:
+        if session.scalar("SELECT DATABASE()") is None:
+            raise Unreachable(
+                f"{session.target}: the DSN names no database",
+                "add it: mysql://user@host:3306/DATABASE",
+            )
+        found = read_mysql.read_tables(session, names)
+    live = (found[pair.executions], found[pair.attempts])
+    uuid_type = uuid_type_of(dialect, session, live)
+    expected = expected_pair(dialect, pair, uuid_type=uuid_type)
+    findings: list[Finding] = []
+    unread: list[tuple[str, Unread]] = []
+    for wanted, table in zip(expected, live, strict=True):
+        findings += compare_table(dialect, wanted, table)
+        unread += [(wanted.name, fact) for fact in (table.unread if table is not None else ())]
+    made_by = None
+    if isinstance(dialect, MariaDB) and live[0] is not None:
+        made_by = "SQLAlchemy 2.1" if uuid_type == UUID_NATIVE else "SQLAlchemy 2.0"
+        findings += _char_uuid_hazard(dialect, session, live, uuid_type)
+    schemas = {table.options["schema"] for table in live if table is not None and "schema" in table.options}
+    return Verification(
+        target=str(session.target),
+        product=session.server.product,
+        version=session.server.version,
+        pair=pair,
+        findings=tuple(findings),
+        unread=tuple(unread),
+        live=live,
+        made_by=made_by,
+        schema=next(iter(schemas)) if len(schemas) == 1 else None,
+    )
+
+
+def uuid_type_of(dialect: AnyDialect, session: Session, live: tuple[Table | None, Table | None]) -> str:
+    """Return which of the two genuine uuid types the pair is made with; what a new pair gets when none is there."""
+    if isinstance(dialect, PostgreSQL):
+        return UUID_NATIVE
+    if not isinstance(dialect, MariaDB):
+        return UUID_CHAR
+    for table in live:
+        for column in table.columns if table is not None else ():
+            if column.name.lower() == "id" and column.type in (UUID_CHAR, UUID_NATIVE):
+                return column.type
+    return UUID_NATIVE if session.server.number >= dialect.uuid_type_since else UUID_CHAR
+
+
+def _char_uuid_hazard(
+    dialect: MariaDB, session: Session, live: tuple[Table | None, Table | None], uuid_type: str
+) -> list[Finding]:
+    """Genuine, and a trap: SQLAlchemy 2.1 writes uuids with dashes, 36 characters, on a server that has the type."""
+    if uuid_type != UUID_CHAR or session.server.number < dialect.uuid_type_since or live[0] is None:
+        return []
+    message = (
+        "the pair has char(32) ids, as SQLAlchemy 2.0 makes them: a worker or API on SQLAlchemy 2.1 fails with "
+        '"Data too long for column \'id\'" on this server; keep SQLAlchemy below 2.1 there'
+    )
+    return [Finding(live[0].name, "column", "id", "generation", INFO, UUID_NATIVE, UUID_CHAR, message)]
