@@ -84,7 +84,7 @@ class Session:
     @contextlib.contextmanager
     def guarded(self, limit_s: float | None = None) -> Iterator[None]:
         """End the connection when the block takes longer than the statement timeout, and translate its errors."""
-        limit = (self.timeouts.statement_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
+        limit = (self.timeouts.longest_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
         watchdog = _Watchdog(self.connection, limit)
         try:
             with watchdog:
@@ -143,7 +143,7 @@ def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, *, r
     if target.family == "mysql" and hasattr(raw, "_read_timeout"):
         # Connecting had its own short limit; from here on a statement's applies. PyMySQL has no public way to change
         # it; a fault test (a server that falls silent in mid-query) fails should this attribute ever move.
-        raw._read_timeout = raw._write_timeout = timeouts.statement_s + _CLIENT_GRACE_S + 1
+        raw._read_timeout = raw._write_timeout = timeouts.longest_s + _CLIENT_GRACE_S + 1
     return Session(connection, target, timeouts, server)
 
 

@@ -19,6 +19,11 @@ class Timeouts:
     lock_s: float = 5.0
     statement_s: float = 30.0
 
+    @property
+    def longest_s(self) -> float:
+        """How long one statement may take in all: waiting for a lock is part of it."""
+        return max(self.statement_s, self.lock_s)
+
 
 @dataclass(frozen=True)
 class Server:

@@ -45,7 +45,7 @@ class MySQL:
         return [
             f"SET SESSION time_zone = '+00:00', SESSION sql_mode = '{_SQL_MODE}',"
             f" SESSION sql_quote_show_create = 1, SESSION lock_wait_timeout = {lock_s},"
-            f" SESSION innodb_lock_wait_timeout = {lock_s}, {self.statement_timeout(timeouts.statement_s)}",
+            f" SESSION innodb_lock_wait_timeout = {lock_s}, {self.statement_timeout(timeouts.longest_s)}",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             f"SET SESSION TRANSACTION READ {'ONLY' if read_only else 'WRITE'}",
         ]

@@ -49,7 +49,7 @@ class PostgreSQL:
             "default_transaction_isolation": "read committed",
             "default_transaction_read_only": "on" if read_only else "off",
             "lock_timeout": f"{max(1, round(timeouts.lock_s * 1000))}ms",
-            "statement_timeout": f"{max(1, round(timeouts.statement_s * 1000))}ms",
+            "statement_timeout": f"{max(1, round(timeouts.longest_s * 1000))}ms",
             "client_min_messages": "warning",
         }
         calls = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from opsctl.db import Session
+from opsctl.dialects.names import Pair
+from opsctl.dialects.postgresql import PostgreSQL
 
 _GRANT = re.compile(r"^(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?P<scope>.+?) (?:TO|FROM) ", re.IGNORECASE)
 _SCOPE = re.compile(r"^(?:TABLE )?(?P<schema>`(?:[^`]|``)+`|\*|[\w$%\\]+)\.(?P<table>`(?:[^`]|``)+`|\*|[\w$]+)$")
@@ -83,3 +85,53 @@ def _matches(pattern: str, database: str) -> bool:
         else:
             regex += re.escape(character)
     return re.fullmatch(regex, database, re.IGNORECASE) is not None
+
+
+def missing_creation_rights(
+    session: Session,
+    pair: Pair,
+    *,
+    sections: tuple[str, ...],
+    record: str,
+    record_exists: bool,
+    schema: str | None,
+) -> dict[str, list[str]]:
+    """Return, for each object, the rights that creating `sections` ("executions", "attempts") and the record needs and lacks."""
+    if isinstance(session.dialect, PostgreSQL):
+        return _missing_on_postgresql(session, pair, sections, record, record_exists, str(schema))
+    rights = read_mysql_rights(session)
+    needed: dict[str, list[str]] = {record: ["SELECT", "INSERT"] + ([] if record_exists else ["CREATE"])}
+    if "executions" in sections:
+        needed[pair.executions] = ["CREATE", "SELECT"]
+    if "attempts" in sections:
+        needed[pair.attempts] = ["CREATE", "SELECT"]
+        needed.setdefault(pair.executions, []).append("REFERENCES")
+    missing = {table: rights.missing(table, *names) for table, names in needed.items()}
+    return {table: names for table, names in missing.items() if names}
+
+
+def _missing_on_postgresql(
+    session: Session, pair: Pair, sections: tuple[str, ...], record: str, record_exists: bool, schema: str
+) -> dict[str, list[str]]:
+    missing: dict[str, list[str]] = {}
+    if not record_exists or sections:
+        lacking = [
+            right
+            for right in ("USAGE", "CREATE")
+            if not session.scalar("SELECT has_schema_privilege(:schema, :privilege)", schema=schema, privilege=right)
+        ]
+        if lacking:
+            missing[f"schema {schema}"] = lacking
+    tables = {pair.executions: ["REFERENCES"]} if sections == ("attempts",) else {}
+    if record_exists:
+        tables[record] = ["SELECT", "INSERT"]
+    for table, rights in tables.items():
+        name = f"{session.dialect.quote(schema)}.{session.dialect.quote(table)}"
+        lacking = [
+            right
+            for right in rights
+            if not session.scalar("SELECT has_table_privilege(:name, :privilege)", name=name, privilege=right)
+        ]
+        if lacking:
+            missing[table] = lacking
+    return missing

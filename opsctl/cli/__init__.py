@@ -1,0 +1,1 @@
+"""The command line: one thin module for each command, which parses, calls one function and renders."""

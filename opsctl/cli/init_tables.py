@@ -1,0 +1,91 @@
+"""opsctl init-tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import click
+
+from opsctl import errors
+from opsctl.cli import state
+from opsctl.cli.options import database_options, find_place
+from opsctl.db import open_session
+from opsctl.errors import Guarded, UsageError
+from opsctl.ops.audit import Audit
+from opsctl.ops.tables import NOTHING, REFUSE, Plan, apply_plan, dry_run_sql, plan_tables
+from opsctl.render import render_verification
+
+
+@click.command("init-tables")
+@database_options(lock_timeout_s=10.0)
+@click.option("--dry-run", is_flag=True, help="Print the SQL that would run; write nothing, lock nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--audit-file", metavar="FILE", help="Append the record of the change there. Default: stderr.")
+def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any) -> int:
+    """Create the pair of tables, complete a half-made one, or adopt one that onestep made.
+
+    Safe beside onestep and other init-tables at the same moment: it takes onestep's own locks. When all is there and
+    right it does nothing (exit code 0); when a table differs it prints how, changes nothing and exits 1.
+    """
+    place = find_place(options, for_schema_change=True)
+    with _audit_stream(audit_file, dry_run) as stream, open_session(place.target, place.timeouts, read_only=dry_run) as session:
+        plan = plan_tables(session, place.pair, schema=place.schema)
+        if dry_run and plan.action not in (NOTHING, REFUSE):
+            click.echo(f"-- {place.target}, {session.server}: would {plan.summary}")
+            click.echo(dry_run_sql(session, place.pair, plan))
+            return errors.EXIT_YES
+        if plan.action not in (NOTHING, REFUSE):
+            _confirm(f"{place.target}, {session.server}: {plan.summary}", yes=yes)
+            audit = Audit(_writer(stream), "init-tables", session, place.pair)
+            plan = apply_plan(session, place.pair, schema=place.schema, audit=audit, progress=state.say)
+    return _report(plan)
+
+
+def _report(plan: Plan) -> int:
+    if plan.action == REFUSE:
+        click.echo(render_verification(plan.verification))
+        state.say(f"opsctl: {plan.summary}\n  mend what verify-schema names, then run init-tables again")
+        return errors.EXIT_NO
+    click.echo(plan.summary if plan.action == NOTHING else f"done: {plan.summary}")
+    return errors.EXIT_YES
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Guarded(f"{question}: not without being asked", "add --yes, or --dry-run to see the SQL first")
+    if not click.confirm(state.redacted(f"{question}?"), err=True):
+        raise Guarded("declined: nothing was changed", "")
+
+
+class _audit_stream:  # noqa: N801 (used as a function)
+    """The stream for audit lines, opened before anything is changed."""
+
+    def __init__(self, path: str | None, dry_run: bool) -> None:
+        self._path = None if dry_run else path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> TextIO:
+        if self._path is None:
+            return sys.stderr
+        try:
+            self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
+        except OSError as error:
+            raise UsageError(
+                f"--audit-file {self._path} cannot be written: {error.strerror}", "name a file in a directory that exists"
+            ) from None
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _writer(stream: TextIO) -> Callable[[str], None]:
+    def write(line: str) -> None:
+        print(state.redacted(line), file=stream, flush=True)
+
+    return write

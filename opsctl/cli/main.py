@@ -1,0 +1,123 @@
+"""The entry point: the group of commands, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+import opsctl
+from opsctl import errors
+from opsctl.cli import state
+
+#: Command name -> module and attribute, and the line that --help shows. Nothing is imported before its command runs.
+COMMANDS = {
+    "init-tables": ("opsctl.cli.init_tables:init_tables", "Create the pair of tables, complete it, or adopt it."),
+    "verify-schema": ("opsctl.cli.verify_schema:verify_schema", "Compare the live pair with the expected one."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that --help stays cheap."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of a deployment's life."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command `cmd_name`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Add the traceback to an error.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on stderr.")
+@click.option("--no-color", is_flag=True, help="No colours (NO_COLOR and FORCE_COLOR are obeyed too).")
+@click.version_option(opsctl.__version__, prog_name="opsctl")
+def cli(debug: bool, quiet: bool, no_color: bool) -> None:
+    """Create, check, migrate, watch and repair the tables in which long jobs are tracked.
+
+    \b
+    Exit codes: 0 yes · 1 the answer is no (drift, a failed check) · 2 usage or configuration
+    3 cannot reach, log in, or in time · 4 the database refused a statement
+    5 refused by a guard, or declined · 6 could not tell · 70 a bug
+    """
+    state.current.debug = debug
+    state.current.quiet = quiet
+    state.current.no_color = no_color
+
+
+class Terminated(BaseException):
+    """SIGTERM."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run opsctl and exit with its code."""
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _broken_pipe()
+    sys.exit(code)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        result: Any = cli.main(args=None if arguments is None else list(arguments), prog_name="opsctl", standalone_mode=False)
+    except errors.OpsctlError as error:
+        return _fail(error.exit_code, error.message, error.hint)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "opsctl"
+        return _fail(2, error.format_message(), f"{path} --help lists what it takes")
+    except click.ClickException as error:
+        return _fail(2, error.format_message(), "opsctl --help")
+    except BrokenPipeError:
+        return _broken_pipe()
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(errors.EXIT_INTERRUPTED, "interrupted", "what was not committed was rolled back; run it again")
+    except Terminated:
+        return _fail(errors.EXIT_TERMINATED, "terminated", "what was not committed was rolled back; run it again")
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is a bug and becomes exit 70)
+        hint = "this is a bug of opsctl: please report it with the output of the same command under --debug"
+        return _fail(errors.EXIT_BUG, f"{type(error).__name__}: {error}", hint)
+    return result if isinstance(result, int) else errors.EXIT_YES
+
+
+def _fail(code: int, message: str, hint: str) -> int:
+    if state.current.debug:
+        click.echo(state.redacted(traceback.format_exc()), err=True)
+    one_line = " ".join(message.split())
+    click.echo(state.redacted(f"opsctl: {one_line}"), err=True)
+    if hint:
+        click.echo(state.redacted(f"  {hint}"), err=True)
+    return code
+
+
+def _broken_pipe() -> int:
+    # The reader is gone; keep the interpreter from complaining when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return errors.EXIT_BROKEN_PIPE

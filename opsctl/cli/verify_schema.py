@@ -1,0 +1,42 @@
+"""opsctl verify-schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from opsctl import errors
+from opsctl.cli.options import database_options, find_place
+from opsctl.db import open_session
+from opsctl.render import render_verification
+from opsctl.schema.findings import SEVERITIES, WARNING, at_least
+from opsctl.schema.verify import UNKNOWN, verify_pair
+
+
+@click.command("verify-schema")
+@database_options(lock_timeout_s=5.0)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default=WARNING,
+    show_default=True,
+    help="The least severity that makes the exit code 1.",
+)
+@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True)
+def verify_schema(fail_on: str, output: str, **options: Any) -> int:
+    """Compare the live pair of tables with the one that onestep needs, and say what each difference does.
+
+    Reads only. Exit code 0: they match. 1: drift. 6: no drift was seen, but a fact could not be read.
+    """
+    place = find_place(options, for_schema_change=False)
+    with open_session(place.target, place.timeouts, read_only=True) as session:
+        verification = verify_pair(session, place.pair, schema=place.schema)
+    if output == "json":
+        click.echo(json.dumps(verification.as_dict(fail_on), indent=2, ensure_ascii=False))
+    else:
+        click.echo(render_verification(verification, fail_on))
+    if any(at_least(finding.severity, fail_on) for finding in verification.findings):
+        return errors.EXIT_NO
+    return errors.Undetermined.exit_code if verification.verdict(fail_on) == UNKNOWN else errors.EXIT_YES

@@ -1,0 +1,296 @@
+"""init-tables: create the pair, complete a half-made one, adopt one that onestep made.
+
+The same locks as onestep's own creation, so both can run at the same moment. On PostgreSQL all of it is one transaction.
+On MySQL and MariaDB each CREATE TABLE is atomic and carries its indexes, so a killed run leaves whole tables only, which
+the next run completes and records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from opsctl.db import Session, error_code
+from opsctl.dialects import require_supported
+from opsctl.dialects.mariadb import MariaDB
+from opsctl.dialects.mysql import MySQL
+from opsctl.dialects.names import Pair
+from opsctl.dialects.postgresql import PostgreSQL
+from opsctl.errors import StatementRefused, Undetermined, Unreachable, UsageError
+from opsctl.ops.audit import Audit
+from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
+from opsctl.schema.findings import WARNING, at_least
+from opsctl.schema.grants import missing_creation_rights
+from opsctl.schema.verify import DRIFT, MATCH, Verification, uuid_type_of, verify_pair
+from opsctl.schema.versions import (
+    TABLES_HEAD,
+    forget_tables,
+    qualified,
+    read_versions,
+    upgrade_sql,
+    upgrade_tables,
+    version_table,
+)
+from opsctl.sqlfiles import load_schema_file
+
+SCHEMA_FILE = "V1__tracked_execution.sql"
+
+CREATE = "create"
+COMPLETE = "complete"
+ADOPT = "adopt"
+NOTHING = "nothing"
+REFUSE = "refuse"
+
+#: "already exists", from servers where a process that does not take onestep's lock came in between.
+_EXISTS = (1050, "42P07", "23505")
+_ATTEMPTS_AT_RACE = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What init-tables has to do. `action` is create, complete, adopt, nothing or refuse.
+
+    `statements` are the DDL without the record; `schema` is where they go on PostgreSQL; `recorded` the revisions on
+    record, None without a record table; `stale_record` that the record speaks of tables which are gone.
+    """
+
+    action: str
+    verification: Verification
+    creates: tuple[str, ...]
+    statements: tuple[str, ...]
+    schema: str | None
+    recorded: frozenset[str] | None
+    stale_record: bool
+
+    @property
+    def summary(self) -> str:
+        """What is to be done, or why nothing is, in one line for the operator."""
+        pair = self.verification.pair
+        where = f" in schema {self.schema}" if self.schema else ""
+        both = f"{pair.executions} and {pair.attempts}{where}"
+        return {
+            CREATE: f"create {both}: {VERSION_TITLE}",
+            COMPLETE: f"complete the pair, create {', '.join(self.creates)}{where}: {VERSION_TITLE}",
+            ADOPT: f"adopt {both}: they are right and their version is not on record",
+            NOTHING: f"nothing to do: {both} are there, right and on record: {VERSION_TITLE}",
+            REFUSE: f"{both} differ from {VERSION_TITLE}; nothing was changed",
+        }[self.action]
+
+
+def plan_tables(session: Session, pair: Pair, *, schema: str | None) -> Plan:
+    """Look, and decide what is to be done. Reads only.
+
+    Raises Guarded for a server that is too old, UsageError for a schema that does not exist, Undetermined when a fact
+    that decides could not be read, StatementRefused naming the rights that are missing.
+    """
+    require_supported(session.server)
+    verification = verify_pair(session, pair, schema=schema)
+    where = _schema(session, verification, schema)
+    recorded = read_versions(session, pair, schema=where)
+    executions, attempts = verification.live
+    missing = [table for table in (executions, attempts) if table is None]
+    differences = [
+        finding
+        for finding in verification.findings
+        if at_least(finding.severity, WARNING) and (finding.kind, finding.property) != ("table", "existence")
+    ]
+    unread = [fact for _, fact in verification.unread if fact.property in ("table", "definition")]
+    if unread:
+        raise Undetermined(
+            f"{session.target}: {unread[0].object} could not be read: {unread[0].reason}",
+            "use the migration account's DSN (--dsn-file, OPSCTL_MIGRATION_DSN)",
+        )
+    sections: tuple[str, ...] = ()
+    if differences:
+        action = REFUSE
+    elif len(missing) == 2:
+        action, sections = CREATE, ("executions", "attempts")
+    elif missing:
+        action, sections = COMPLETE, ("executions",) if executions is None else ("attempts",)
+    else:
+        action = NOTHING if recorded and TABLES_HEAD in recorded else ADOPT
+    plan = Plan(
+        action=action,
+        verification=verification,
+        creates=tuple({"executions": pair.executions, "attempts": pair.attempts}[section] for section in sections),
+        statements=_statements(session, pair, verification, sections),
+        schema=where,
+        recorded=recorded,
+        stale_record=bool(sections) and bool(recorded) and TABLES_HEAD in (recorded or ()),
+    )
+    if action in (CREATE, COMPLETE, ADOPT):
+        _require_rights(session, pair, plan, sections)
+    return plan
+
+
+def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
+    """Return the exact SQL that `apply_plan` would send for `plan`, locks and record included."""
+    dialect = session.dialect
+    record = upgrade_sql(
+        dialect,
+        pair,
+        list(plan.statements),
+        schema=plan.schema,
+        record_exists=plan.recorded is not None,
+        recorded=False,
+    ).strip()
+    if plan.stale_record:
+        name = qualified(dialect, version_table(pair), plan.schema)
+        record = f"DELETE FROM {name} WHERE version_num LIKE 'tables\\_%';\n\n{record}"
+    if isinstance(dialect, PostgreSQL):
+        path = f"SET LOCAL search_path TO {dialect.quote(plan.schema or '')};\n\n"
+        lock = f"SELECT pg_advisory_xact_lock({dialect.ddl_lock(pair)});\n\n"
+        return f"BEGIN;\n\n{lock}{path}{record}\n\nCOMMIT;\n"
+    locks = dialect.ddl_locks(pair)
+    take = "".join(f"SELECT GET_LOCK('{name}', {_lock_seconds(session)});\n\n" for name in locks)
+    give = "".join(f"SELECT RELEASE_LOCK('{name}');\n\n" for name in reversed(locks))
+    return f"{take}{record}\n\n{give}".rstrip() + "\n"
+
+
+def apply_plan(
+    session: Session, pair: Pair, *, schema: str | None, audit: Audit, progress: Callable[[str], None]
+) -> Plan:
+    """Take onestep's locks, look again, and do what is then to be done; return that plan.
+
+    `progress` is told each step. Raises Unreachable when a lock is not had within the session's lock timeout. On any
+    error PostgreSQL is as before; MySQL and MariaDB may have whole tables more, which the next run completes.
+    """
+    for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
+        try:
+            with _ddl_locks(session, pair):
+                return _apply_locked(session, pair, schema=schema, audit=audit, progress=progress)
+        except StatementRefused as error:
+            audit.record("failed", error=error.message)
+            if error_code(error) not in _EXISTS or attempt == _ATTEMPTS_AT_RACE:
+                raise
+            session.rollback()
+            progress("another process came first: looking again")
+        except BaseException as error:
+            audit.record("failed", error=str(error) or type(error).__name__)
+            raise
+    raise AssertionError("unreachable")
+
+
+def _apply_locked(
+    session: Session, pair: Pair, *, schema: str | None, audit: Audit, progress: Callable[[str], None]
+) -> Plan:
+    plan = plan_tables(session, pair, schema=schema)
+    before = sorted(plan.recorded or ())
+    if plan.action in (NOTHING, REFUSE):
+        return plan
+    audit.record("begin", action=plan.action, schema=plan.schema, creates=list(plan.creates), versions_before=before)
+    progress(plan.summary)
+    if isinstance(session.dialect, PostgreSQL):
+        session.run(f"SET LOCAL search_path TO {session.dialect.quote(plan.schema or '')}")
+    if plan.stale_record:
+        forget_tables(session, pair, schema=plan.schema)
+    upgrade_tables(session, pair, list(plan.statements), schema=plan.schema)
+    after = verify_pair(session, pair, schema=plan.schema)
+    if after.verdict() == DRIFT:
+        if session.dialect.transactional_ddl:
+            session.rollback()
+        raise StatementRefused(
+            f"{session.target}: the tables came out other than asked for: {after.findings[0].object} {after.findings[0].message}",
+            "opsctl verify-schema shows all of it; a setting or an event trigger of the server changes what is created",
+        )
+    session.commit()
+    audit.record("committed", action=plan.action, versions_after=sorted({*before, TABLES_HEAD}))
+    return plan
+
+
+def _statements(
+    session: Session, pair: Pair, verification: Verification, sections: tuple[str, ...]
+) -> tuple[str, ...]:
+    dialect = session.dialect
+    file = load_schema_file(dialect.name, SCHEMA_FILE).renamed(dialect.derived_names(pair), dialect.quote)
+    statements = [statement for section in sections for statement in file.sections[section]]
+    if isinstance(dialect, MariaDB) and uuid_type_of(dialect, session, verification.live) == UUID_CHAR:
+        # 10.6 has no type uuid, and a half-made pair of SQLAlchemy 2.0 is completed as it was begun.
+        statements = [_char_uuids(statement) for statement in statements]
+    return tuple(statements)
+
+
+def _char_uuids(statement: str) -> str:
+    return "\n".join(
+        line.replace(" uuid ", f" {UUID_CHAR} ", 1) if " uuid " in line else line for line in statement.splitlines()
+    )
+
+
+def _schema(session: Session, verification: Verification, schema: str | None) -> str | None:
+    """Return the PostgreSQL schema to work in: the given one, the present half's, else the first of the search_path."""
+    if not isinstance(session.dialect, PostgreSQL):
+        return None
+    if schema is not None:
+        if not session.scalar("SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = :name)", name=schema):
+            raise UsageError(
+                f"{session.target}: there is no schema {schema!r}",
+                f"correct --schema, or have it created: CREATE SCHEMA {session.dialect.quote(schema)}",
+            )
+        return schema
+    present = [table.options["schema"] for table in verification.live if table is not None and "schema" in table.options]
+    current = present[0] if present else session.scalar("SELECT current_schema()")
+    if current is None:
+        raise UsageError(
+            f"{session.target}: the search_path names no schema that exists and may be used, so there is no place for tables",
+            "give --schema, or correct the role's search_path",
+        )
+    return str(current)
+
+
+def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[str, ...]) -> None:
+    missing = missing_creation_rights(
+        session, pair, sections=sections, record=version_table(pair), record_exists=plan.recorded is not None, schema=plan.schema
+    )
+    if not missing:
+        return
+    account = session.scalar("SELECT CURRENT_USER")
+    lacks = "; ".join(f"{', '.join(rights)} on {where}" for where, rights in missing.items())
+    raise StatementRefused(
+        f"{session.target}: the account {account} lacks {lacks}",
+        "have that granted, or use the migration account's DSN (--dsn-file, OPSCTL_MIGRATION_DSN)",
+    )
+
+
+def _lock_seconds(session: Session) -> int:
+    return max(1, round(session.timeouts.lock_s))
+
+
+@contextlib.contextmanager
+def _ddl_locks(session: Session, pair: Pair) -> Iterator[None]:
+    """Hold onestep's own locks for creating `pair`."""
+    dialect = session.dialect
+    session.rollback()
+    if isinstance(dialect, PostgreSQL):
+        session.scalar("SELECT pg_advisory_xact_lock(:key)", key=dialect.ddl_lock(pair))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Unreachable):
+                session.rollback()  # what is not committed by now is not wanted; the lock goes with it
+        return
+    held: list[str] = []
+    try:
+        for name in dialect.ddl_locks(pair):
+            _get_lock(session, dialect, name)
+            held.append(name)
+        yield
+    finally:
+        for name in reversed(held):
+            with contextlib.suppress(Unreachable):  # the connection is gone, and its locks with it
+                session.scalar("SELECT RELEASE_LOCK(:name)", name=name)
+
+
+def _get_lock(session: Session, dialect: MySQL | MariaDB, name: str) -> None:
+    seconds = _lock_seconds(session)
+    if session.scalar("SELECT GET_LOCK(:name, :seconds)", name=name, seconds=seconds) == 1:
+        return
+    holder = session.scalar("SELECT IS_USED_LOCK(:name)", name=name)
+    who = f"connection {holder}" if holder else "another connection"
+    raise Unreachable(
+        f"{session.target}: the lock {name} is held by {who}, waited {seconds} s for it",
+        "onestep or another init-tables creates tables there: see SHOW PROCESSLIST, then run the command again; or raise --lock-timeout",
+    )
+
+
+__all__ = ["ADOPT", "COMPLETE", "CREATE", "MATCH", "NOTHING", "REFUSE", "Plan", "apply_plan", "dry_run_sql", "plan_tables"]

@@ -1,0 +1,83 @@
+"""Turn results into text for a terminal. Only cli calls this."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections import Counter
+
+import click
+
+from opsctl.schema.expected import VERSION_TITLE
+from opsctl.schema.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from opsctl.schema.verify import Verification
+
+_COLOURS = {ERROR: "red", WARNING: "yellow", INFO: "cyan"}
+
+
+def use_colour(no_color: bool) -> bool:
+    """Whether stdout gets colours: --no-color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    if no_color or os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty()
+
+
+def render_verification(verification: Verification, fail_on: str = WARNING, *, no_color: bool = False) -> str:
+    """Return the answer of verify-schema: for each table what differs, what it does, and the fix; the verdict last."""
+    colour = use_colour(no_color)
+    where = f", schema {verification.schema}" if verification.schema else ""
+    lines = [f"{verification.target}{where} ({verification.product} {verification.version})"]
+    for table in (verification.pair.executions, verification.pair.attempts):
+        findings = [finding for finding in verification.findings if finding.table == table]
+        unread = [fact for name, fact in verification.unread if name == table]
+        lines += ["", table if findings or unread else f"{table}: as expected"]
+        for finding in findings:
+            lines += _finding(finding, colour)
+        for fact in unread:
+            lines += _wrapped(f"  unread   {fact.object} {fact.property}: {fact.reason}", 11)
+    return "\n".join([*lines, "", _verdict(verification, fail_on, colour)])
+
+
+def _verdict(verification: Verification, fail_on: str, colour: bool) -> str:
+    counts = Counter(finding.severity for finding in verification.findings)
+    said = [f"{counts[name]} {_plural(name, counts[name])}" for name in SEVERITIES if counts[name]]
+    if verification.unread:
+        said.append(f"{len(verification.unread)} unread")
+    verdict = verification.verdict(fail_on)
+    text = click.style(verdict, fg={"match": "green", "drift": "red"}.get(verdict, "yellow"), bold=True) if colour else verdict
+    if verification.matches_version:
+        made_by = f", made by {verification.made_by}" if verification.made_by else ""
+        text += f": {VERSION_TITLE}{made_by}"
+    return text + (f" ({', '.join(said)})" if said else "")
+
+
+def _plural(severity: str, count: int) -> str:
+    return severity if count == 1 or severity == INFO else f"{severity}s"
+
+
+def _finding(finding: Finding, colour: bool) -> list[str]:
+    label = f"{finding.severity:<8}"
+    if colour:
+        label = click.style(label, fg=_COLOURS[finding.severity])
+    lines = _wrapped(f"{finding.object} {finding.message}", 11)
+    lines[0] = f"  {label} {lines[0].lstrip()}"
+    for name, value in (("expected", finding.expected), ("actual", finding.actual)):
+        if finding.severity != INFO:
+            lines += [f"{'':11}{name:<9}{value if value is not None else '(nothing)'}"]
+    if finding.fix:
+        lines += [f"{'':11}{'fix':<9}{finding.fix}".replace("\n", "\n" + " " * 20)]
+    return lines
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    width = max(40, min(_terminal_width(), 120))
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, initial_indent=" " * indent if not text.startswith(" ") else "")
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((120, 24)).columns

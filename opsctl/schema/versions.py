@@ -1,0 +1,109 @@
+"""The version record of a pair: Alembic's, in a table of the pair's own, on the branch `tables`."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from opsctl.db import Session
+from opsctl.dialects import AnyDialect
+from opsctl.dialects.names import Pair, derive_name
+from opsctl.dialects.postgresql import PostgreSQL
+from opsctl.resources import find_resource
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+TABLES_HEAD = "tables_0001"
+
+#: PostgreSQL's limit less the `_pkc` that Alembic puts behind the name of the version table's key.
+_VERSION_TABLE_LIMIT = 59
+
+
+def version_table(pair: Pair) -> str:
+    """Return the name of the pair's version table, the same on every server."""
+    return derive_name("opsctl_rev_", pair.executions, pair.attempts, max_length=_VERSION_TABLE_LIMIT)
+
+
+def read_versions(session: Session, pair: Pair, *, schema: str | None) -> frozenset[str] | None:
+    """Return the revisions recorded for `pair` (one of each branch at most), None without a record table.
+
+    `schema` is PostgreSQL's. Raises StatementRefused without SELECT on the record.
+    """
+    name = version_table(pair)
+    if isinstance(session.dialect, PostgreSQL):
+        exists = session.scalar(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE c.relname = :name AND n.nspname = :schema)",
+            name=name,
+            schema=schema or "",
+        )
+    else:
+        exists = session.scalar(
+            "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
+            name=name,
+        )
+    if not exists:
+        return None
+    quoted = qualified(session.dialect, name, schema)
+    return frozenset(str(row[0]) for row in session.run(f"SELECT version_num FROM {quoted}"))
+
+
+def qualified(dialect: AnyDialect, name: str, schema: str | None) -> str:
+    """Return `name` quoted, with its schema where one is given."""
+    return f"{dialect.quote(schema)}.{dialect.quote(name)}" if schema else dialect.quote(name)
+
+
+def upgrade_tables(session: Session, pair: Pair, statements: list[str], *, schema: str | None) -> None:
+    """Run `statements` as the revision `tables_0001` and record it, in the session's transaction and under its lock.
+
+    With no statements the tables are there already and are only recorded.
+    """
+    from alembic import command
+
+    config = _config(session.dialect, pair, statements, schema)
+    config.attributes["connection"] = session.connection
+    with session.guarded():
+        command.upgrade(config, f"tables@{TABLES_HEAD}")
+
+
+def forget_tables(session: Session, pair: Pair, *, schema: str | None) -> None:
+    """Take the record of the branch `tables` back: the tables that it speaks of are gone."""
+    quoted = qualified(session.dialect, version_table(pair), schema)
+    session.run(f"DELETE FROM {quoted} WHERE version_num LIKE 'tables\\_%'")
+
+
+def upgrade_sql(
+    dialect: AnyDialect, pair: Pair, statements: list[str], *, schema: str | None, record_exists: bool, recorded: bool
+) -> str:
+    """Return the SQL that `upgrade_tables` would run, record included, without a connection."""
+    from alembic import command
+
+    if recorded:
+        return "".join(f"{statement};\n\n" for statement in statements)
+    buffer = io.StringIO()
+    config = _config(dialect, pair, statements, schema)
+    config.output_buffer = buffer
+    config.attributes["output_buffer"] = buffer
+    command.upgrade(config, f"tables@{TABLES_HEAD}", sql=True)
+    text = buffer.getvalue()
+    if record_exists:
+        start = text.index("CREATE TABLE")
+        text = text[:start] + text[text.index(";", start) + 1 :].lstrip()
+    return text
+
+
+def _config(dialect: AnyDialect, pair: Pair, statements: list[str], schema: str | None) -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(find_resource("migrations")).replace("%", "%%"))
+    attributes: dict[str, Any] = {
+        "pair": pair,
+        "statements": statements,
+        "dialect_name": "postgresql" if isinstance(dialect, PostgreSQL) else "mysql",
+        "version_table": version_table(pair),
+        "version_schema": schema,
+    }
+    config.attributes.update(attributes)
+    return config
