@@ -98,11 +98,11 @@ def _deployment(environment: Mapping[str, str], suffix: str) -> Setting | None:
 
 def _read_dsn_file(path: str, origin: str) -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"{origin} {path} cannot be read: {reason}", "give a readable file with one DSN in it") from None
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not line.startswith("#")]
     if len(lines) != 1:
         raise UsageError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import unquote
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -34,6 +36,8 @@ _POSTGRESQL_IGNORED = frozenset(
     "server_settings max_cached_statement_lifetime max_cacheable_statement_size prepare_threshold autocommit "
     "pool_size max_overflow pool_timeout pool_recycle pool_pre_ping async_fallback".split()
 )
+_TLS_FILES = frozenset(("ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_cipher"))
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,39}")
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off", ""))
 _SECRET_OPTIONS = frozenset(("password", "sslpassword", "ssl_key_password"))
@@ -78,8 +82,10 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
     base = scheme.lower().partition("+")[0]
     family = _FAMILIES.get(base)
     if family is None:
+        # A DSN that lacks its scheme can have :// in its password: only what is a scheme may be shown.
+        named = f"begins with {scheme}://" if _SCHEME.fullmatch(scheme) else "begins with no scheme"
         raise UsageError(
-            f"the DSN from {origin} begins with {scheme[:40]}://, which is no database that opsctl operates",
+            f"the DSN from {origin} {named}, which is no database that opsctl operates",
             f"write it as {_FORMS}",
         )
     # A password may hold a ? too, so the options begin at the first ? that a name and a = follow.
@@ -95,6 +101,8 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
             f"the DSN from {origin} cannot be read as a URL",
             f"write it as {_FORMS}; escape special characters of the password (@ as %40, / as %2F, : as %3A)",
         ) from None
+    if parsed.port is not None and not 0 < parsed.port < 65536:
+        raise UsageError(f"the DSN from {origin} has port {parsed.port}", "use a port from 1 to 65535")
     password = None if parsed.password is None else str(parsed.password)
     query = {key: value if isinstance(value, str) else value[-1] for key, value in parsed.query.items()}
     secrets = {password} if password else set()
@@ -127,17 +135,39 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` without `secrets`: as they are, URL-encoded, and as Python and SQL would quote them."""
-    forms: set[str] = set()
-    for secret in secrets:
-        forms |= {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), unquote(secret)}
-        forms |= {repr(secret)[1:-1], ascii(secret)[1:-1], secret.replace("'", "''"), secret.replace("'", "\\'")}
-        forms |= {secret.replace("\\", "\\\\"), secret.replace('"', '\\"')}
-    for form in sorted(filter(None, forms), key=len, reverse=True):
-        # A password of three letters must not turn words that contain it into stars.
-        pattern = re.escape(form) if len(form) > 3 else rf"(?<!\w){re.escape(form)}(?!\w)"
-        text = re.sub(pattern, "***", text)
+    """Return `text` without `secrets`: as they are, and as a URL, Python, JSON or SQL would write them."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = _every_form(secret).sub("***", text)
     return text
+
+
+@lru_cache
+def _every_form(secret: str) -> re.Pattern[str]:
+    forms = {secret, unquote(secret)}
+    forms |= {form.replace(quote_, quote_ * 2) for form in forms for quote_ in "'\""}
+    # A driver quotes a statement, and Python or JSON quotes the driver's message: one after the other.
+    for _ in range(2):
+        forms |= {written for form in forms for written in _quoted(form)}
+    pattern = "|".join(
+        "".join(map(_plain_or_percent, form)) for form in sorted(filter(None, forms), key=len, reverse=True)
+    )
+    # A password of three letters must not turn words that contain it into stars.
+    return re.compile(pattern if len(secret) > 3 else rf"(?<!\w)(?:{pattern})(?!\w)")
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield `text` as it stands inside a literal of Python (whose quotes may be the other ones), JSON and SQL."""
+    for write in (repr, ascii):
+        bare = "'".join(write('"' + part)[2:-1] for part in text.split("'"))
+        yield from (bare, bare.replace("'", "\\'"))
+    yield json.dumps(text)[1:-1]
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _plain_or_percent(character: str) -> str:
+    forms = [re.escape(character)] if character != " " else [" ", r"\+"]
+    encoded = "".join(f"%{byte:02x}" for byte in character.encode(errors="surrogatepass"))
+    return f"(?:{'|'.join(forms)}|(?i:{encoded}))"
 
 
 def _unknown(option: str, origin: str) -> str:
@@ -147,45 +177,71 @@ def _unknown(option: str, origin: str) -> str:
 def _mysql_arguments(query: Mapping[str, str], origin: str, warnings: list[str]) -> dict[str, Any]:
     """Return PyMySQL's arguments: TLS options in the spellings of PyMySQL, asyncmy, aiomysql and the mysql client."""
     args: dict[str, Any] = {}
+    files: dict[str, str] = {}
+    verify: dict[str, bool] = {}
     mode = ""
     for raw, value in query.items():
         option = raw.replace("-", "_").lower()
-        if option in ("unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"):
+        if option == "unix_socket":
             args[option] = value
-        elif option in ("ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"):
-            args[option] = _boolean(value, raw, origin)
+        elif option in _TLS_FILES:
+            files[option] = value
+        elif option in ("ssl_verify_cert", "ssl_verify_identity"):
+            verify[option] = _boolean(value, raw, origin)
         elif option in ("ssl_check_hostname", "ssl_verify_server_cert"):
-            args["ssl_verify_identity"] = _boolean(value, raw, origin)
+            verify["ssl_verify_identity"] = _boolean(value, raw, origin)
+        elif option == "ssl_disabled":
+            mode = "DISABLED" if _boolean(value, raw, origin) else mode
         elif option in ("ssl_mode", "sslmode"):
             mode = value.upper().replace("-", "_")
         elif option in ("ssl", "tls"):
             mode = "REQUIRED" if _boolean(value, raw, origin) else "DISABLED"
-        elif option == "password":
+        elif option in ("password", "passwd"):
             raise UsageError(
                 f"the DSN from {origin} has its password among the options", "write user:password@host"
             )
         elif option not in _MYSQL_IGNORED:
             warnings.append(_unknown(raw, origin))
-    if not mode:
-        return args
-    modes = ("DISABLED", "DISABLE", "PREFERRED", "PREFER", "REQUIRED", "REQUIRE", "VERIFY_CA", "VERIFY_IDENTITY")
-    if mode not in modes:
+    if mode not in ("", "DISABLED", "DISABLE", "PREFERRED", "PREFER", "REQUIRED", "REQUIRE", "VERIFY_CA", "VERIFY_IDENTITY"):
         raise UsageError(
-            f"ssl_mode {mode!r} in the DSN from {origin} is none of MySQL's",
+            f"ssl_mode in the DSN from {origin} is none of MySQL's",
             "use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
         )
+    if mode.startswith("VERIFY"):
+        verify |= {"ssl_verify_cert": True, "ssl_verify_identity": mode == "VERIFY_IDENTITY"}
     if mode.startswith("DISABLE"):
         args["ssl_disabled"] = True
-    elif mode.startswith("VERIFY"):
-        args["ssl_verify_cert"] = True
-        args["ssl_verify_identity"] = mode == "VERIFY_IDENTITY"
-    elif mode.startswith("REQUIRE") and not any(key.startswith("ssl_") for key in args):
-        # Encrypted or not at all, the certificate unchecked: the meaning REQUIRED has in the mysql client.
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        args["ssl"] = context
+    elif files or any(verify.values()) or mode.startswith("REQUIRE"):
+        args["ssl"] = _tls_context(files, verify, origin)
     return args
+
+
+def _tls_context(files: Mapping[str, str], verify: Mapping[str, bool], origin: str) -> ssl.SSLContext:
+    """Return a context that checks what the options ask for; as for the mysql client, without a CA nothing need be checked.
+
+    PyMySQL's own, made from the same options, checks no host name unless a CA file is given.
+    """
+    identity = verify.get("ssl_verify_identity", False)
+    has_ca = "ssl_ca" in files or "ssl_capath" in files
+    try:
+        context = ssl.create_default_context(cafile=files.get("ssl_ca"), capath=files.get("ssl_capath"))
+        if "ssl_cert" in files or "ssl_key" in files:
+            certificate = files.get("ssl_cert", files.get("ssl_key", ""))
+            context.load_cert_chain(certificate, files.get("ssl_key"), lambda: files.get("ssl_key_password", ""))
+        if "ssl_cipher" in files:
+            context.set_ciphers(files["ssl_cipher"])
+    except OSError as error:  # ssl.SSLError is one
+        named = ", ".join(sorted(set(files) - {"ssl_key_password"}))
+        raise UsageError(
+            f"{named} in the DSN from {origin} cannot be used: {error.strerror or 'not what TLS expects'}",
+            "name readable PEM files and the key's password",
+        ) from None
+    # The certificates that MySQL makes for itself do not meet the strict rules of X.509.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = identity
+    checked = identity or verify.get("ssl_verify_cert", has_ca)
+    context.verify_mode = ssl.CERT_REQUIRED if checked else ssl.CERT_NONE
+    return context
 
 
 def _postgresql_arguments(query: Mapping[str, str], origin: str, warnings: list[str]) -> dict[str, Any]:

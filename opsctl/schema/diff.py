@@ -194,7 +194,8 @@ class _Comparison:
         for name in ("primary", "method", "nulls_not_distinct", "visible", "valid", "deferrable"):
             if getattr(wanted, name) != getattr(live, name):
                 differences.append(name)
-        if wanted.unique and live.include:
+        if live.include:
+            # A large value in it no longer fits into the index, and the write is refused.
             differences.append("include")
         return differences
 
@@ -202,9 +203,6 @@ class _Comparison:
         return [replace(part, name=self.fold(part.name)) for part in parts]
 
     def _index_details(self, wanted: Index, live: Index) -> Iterator[Finding]:
-        if live.include:
-            values = (wanted.definition, live.definition)
-            yield self._finding("index", live.name, "include", INFO, values, "carries further columns, which changes nothing for onestep")
         if live.comment:
             yield self._finding("index", live.name, "comment", INFO, (None, live.comment), "has a comment")
         if wanted.constraint != live.constraint and not wanted.primary:
@@ -349,6 +347,8 @@ class _Comparison:
             elif trigger.kind == "policy":
                 severity = ERROR if "row level security" in self.live.options else INFO
                 yield self._finding("trigger", trigger.name, "policy", severity, values, "is a row level security policy on this table")
+            elif not trigger.enabled:
+                yield self._finding("trigger", trigger.name, trigger.kind, INFO, values, f"is a {trigger.kind} that is disabled")
             else:
                 message = f"is a {trigger.kind} that onestep does not know: it runs with every write it names and can change or refuse it"
                 yield self._finding(

@@ -42,7 +42,9 @@ def _extra(column: Column, live: Table, fixer: Fixer) -> Finding:
         message = "is a column that onestep does not know and need not fill"
         return Finding(live.name, "column", column.name, "existence", INFO, None, _describe(column), message)
     message = "is a column that onestep does not know and that has no default: every INSERT of onestep fails"
-    return Finding(live.name, "column", column.name, "existence", ERROR, None, _describe(column), message)
+    return Finding(
+        live.name, "column", column.name, "existence", ERROR, None, _describe(column), message, fixer.make_nullable(column)
+    )
 
 
 def _compare(wanted: Column, column: Column, live: Table, fixer: Fixer, *, postgresql: bool) -> Iterator[Finding]:

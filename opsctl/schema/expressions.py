@@ -298,7 +298,7 @@ class _Parser:
         if self._accept("is"):
             negated = self._accept("not")
             self._expect("null")
-            return Not(IsNull(operand)) if negated else IsNull(operand)
+            return self._after_boolean(Not(IsNull(operand)) if negated else IsNull(operand))
         negated = self._accept("not")
         if self._accept("in"):
             self._expect("(")
@@ -322,7 +322,9 @@ class _Parser:
         for symbol, equal in (("=", True), ("<>", False), ("!=", False)):
             if self._peek(symbol):
                 self._accept(symbol)
-                other = self._negation()
+                if not self._peek("("):  # without parentheses MariaDB means (a IS NULL = b) IS NULL
+                    raise Unparsable("a comparison of truths without parentheses")
+                other = self._predicate()
                 if not (_never_null(inner) and _never_null(other)):
                     raise Unparsable("a comparison of truths that may be NULL")
                 both = Junction(True, (inner, other))

@@ -23,6 +23,13 @@ class Fixer:
         """A column that is missing."""
         return f"ALTER TABLE {self._table} ADD COLUMN {self._column(column)};"
 
+    def make_nullable(self, live: Column) -> str:
+        """A column of somebody else's that every INSERT would have to fill."""
+        if self._postgresql:
+            return f"ALTER TABLE {self._table} ALTER COLUMN {self._q(live.name)} DROP NOT NULL;"
+        text = f" CHARACTER SET {live.charset} COLLATE {live.collation}" if live.charset else ""
+        return f"ALTER TABLE {self._table} MODIFY COLUMN {self._q(live.name)} {live.type}{text} NULL;"
+
     def change_column(self, column: Column, live: Column) -> str:
         """A column of another type, null, default or collation."""
         if not self._postgresql:
@@ -142,9 +149,8 @@ class Fixer:
 
     def replace_key(self, key: ForeignKey, live: ForeignKey) -> str:
         """A foreign key that says something else, or the same without being enforced."""
-        if self._postgresql and not live.triggers_enabled:
-            return f"ALTER TABLE {self._table} ENABLE TRIGGER ALL;"
-        if self._postgresql and not live.validated and live.enforced and live.on_delete == key.on_delete:
+        # Disabled triggers come back with a new key; ENABLE TRIGGER ALL would wake triggers that somebody put to sleep.
+        if self._postgresql and not live.validated and live.enforced and live.triggers_enabled and live.on_delete == key.on_delete:
             return self._validate(live.name)
         word = "CONSTRAINT" if self._postgresql else "FOREIGN KEY"
         return f"ALTER TABLE {self._table} DROP {word} {self._q(live.name)};\n{self.add_key(key)}"

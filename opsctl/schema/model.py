@@ -143,11 +143,12 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Trigger:
-    """A trigger or a rewrite rule (`kind`)."""
+    """A trigger, a rewrite rule or a row level security policy (`kind`)."""
 
     name: str
     definition: str
     kind: str = "trigger"
+    enabled: bool = True
 
 
 @dataclass(frozen=True)

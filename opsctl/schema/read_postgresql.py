@@ -103,13 +103,14 @@ SELECT k.conrelid AS oid, k.conname AS name, k.contype AS type, k.convalidated A
 """
 
 _TRIGGERS = """
-SELECT g.tgrelid AS oid, g.tgname AS name, pg_catalog.pg_get_triggerdef(g.oid) AS definition, 'trigger' AS kind
+SELECT g.tgrelid AS oid, g.tgname AS name, pg_catalog.pg_get_triggerdef(g.oid) AS definition, 'trigger' AS kind,
+       g.tgenabled NOT IN ('D', 'R') AS enabled
   FROM pg_catalog.pg_trigger g WHERE g.tgrelid = ANY (:oids) AND NOT g.tgisinternal
 UNION ALL
-SELECT r.ev_class, r.rulename, pg_catalog.pg_get_ruledef(r.oid), 'rule'
+SELECT r.ev_class, r.rulename, pg_catalog.pg_get_ruledef(r.oid), 'rule', r.ev_enabled NOT IN ('D', 'R')
   FROM pg_catalog.pg_rewrite r WHERE r.ev_class = ANY (:oids) AND r.rulename <> '_RETURN'
 UNION ALL
-SELECT p.polrelid, p.polname, 'POLICY ' || p.polname, 'policy'
+SELECT p.polrelid, p.polname, 'POLICY ' || p.polname, 'policy', true
   FROM pg_catalog.pg_policy p WHERE p.polrelid = ANY (:oids)
  ORDER BY 2
 """
@@ -185,7 +186,7 @@ def _read_facts(session: Session, oids: list[int]) -> _Facts:
             else:
                 facts.checks[row["oid"]].append(Check(row["name"], row["definition"]))
         for row in session.rows(_TRIGGERS, oids=oids):
-            facts.triggers[row["oid"]].append(Trigger(row["name"], row["definition"], row["kind"]))
+            facts.triggers[row["oid"]].append(Trigger(row["name"], row["definition"], row["kind"], row["enabled"]))
     finally:
         session.rows("SELECT pg_catalog.set_config('search_path', :path, false)", path=path)
     return facts

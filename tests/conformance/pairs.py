@@ -1,0 +1,62 @@
+"""Pairs of tables made by onestep's own code, and opsctl run on them in this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from onestep_sql.mysql.execution_schema import build_execution_tables as mysql_tables
+from onestep_sql.postgres.execution_schema import build_execution_tables as postgresql_tables
+from opsctl.cli import main as entry
+from opsctl.cli import state
+from servers import Database
+from sqlalchemy.pool import NullPool
+
+EXECUTIONS, ATTEMPTS = "onestep_executions", "onestep_execution_attempts"
+
+
+def create_pair(database: Database, executions: str = EXECUTIONS, attempts: str = ATTEMPTS) -> None:
+    """Create the pair with the metadata that onestep itself creates it with."""
+    if database.server.family == "postgresql":
+        build, driver = postgresql_tables, "postgresql+psycopg"
+    else:
+        build, driver = mysql_tables, "mysql+pymysql"
+    engine = sa.create_engine(sa.make_url(database.dsn).set(drivername=driver), poolclass=NullPool)
+    build(executions_table=executions, attempts_table=attempts).metadata.create_all(engine)
+    engine.dispose()
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Opsctl:
+    """The command line in this process: everything but the interpreter's start is what a user runs."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys = capsys
+        for name in ("OPSCTL_DSN", "OPSCTL_DSN_FILE", "OPSCTL_MIGRATION_DSN", "FORCE_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+
+    def __call__(self, *arguments: str) -> Answer:
+        self._capsys.readouterr()
+        state.current.secrets.clear()
+        code = entry._run(arguments)
+        captured = self._capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    def verify(self, database: Database, *arguments: str) -> Answer:
+        return self("verify-schema", "--dsn", database.dsn, *arguments)
+
+    def init(self, database: Database, *arguments: str) -> Answer:
+        return self("init-tables", "--dsn", database.dsn, "--yes", *arguments)
