@@ -63,9 +63,7 @@ def find_dsn(flags: Flags, environment: Mapping[str, str], *, for_schema_change:
     )
 
 
-def find_table(
-    flags: Flags, environment: Mapping[str, str], *, which: str, family: str, default: str
-) -> Setting:
+def find_table(flags: Flags, environment: Mapping[str, str], *, which: str, family: str, default: str) -> Setting:
     """Return the name of the `which` ("executions" or "attempts") table, from flag, OPSCTL_… or the family's variable."""
     flag = flags.executions_table if which == "executions" else flags.attempts_table
     if flag is not None:
@@ -101,11 +99,11 @@ def _read_dsn_file(path: str, origin: str) -> str:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"{origin} {path} cannot be read: {reason}", "give a readable file with one DSN in it") from None
+        raise UsageError(
+            f"{origin} {path} cannot be read: {reason}", "give a readable file with one DSN in it"
+        ) from None
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not line.startswith("#")]
     if len(lines) != 1:
-        raise UsageError(
-            f"{origin} {path} holds {len(lines)} DSNs", "write one DSN into it, on a line of its own"
-        )
+        raise UsageError(f"{origin} {path} holds {len(lines)} DSNs", "write one DSN into it, on a line of its own")
     return lines[0]

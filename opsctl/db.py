@@ -7,9 +7,12 @@ side too, since a server or a proxy that says nothing obeys no timeout of its ow
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
+import ssl
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +31,13 @@ from opsctl.target import Target
 APPLICATION_NAME = "opsctl"
 
 #: How much longer than the server's own limit the client waits before it ends the connection.
-_CLIENT_GRACE_S = 2.0
+_CLIENT_GRACE_S = 1.0
+#: How long it may take to have the server end a statement that nobody waits for any more.
+_CANCEL_S = 1.0
+
+# What these have to say about a lost connection is said by the error that opsctl raises.
+for _library in ("psycopg", "sqlalchemy"):
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,14 @@ class Row:
 class Session:
     """One connection with its settings made. Every error it raises is an OpsctlError without secrets."""
 
-    def __init__(self, connection: sa.Connection, target: Target, timeouts: Timeouts, server: Server) -> None:
+    def __init__(
+        self, connection: sa.Connection, target: Target, timeouts: Timeouts, server: Server, line: _Line
+    ) -> None:
         self.connection = connection
         self.target = target
         self.timeouts = timeouts
         self.server = server
+        self._line = line
         self.dialect: AnyDialect = dialect_of(server)
 
     def rows(self, sql: str, **binds: Any) -> list[Row]:
@@ -85,12 +97,8 @@ class Session:
     def guarded(self, limit_s: float | None = None) -> Iterator[None]:
         """End the connection when the block takes longer than the statement timeout, and translate its errors."""
         limit = (self.timeouts.longest_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
-        watchdog = _Watchdog(self.connection, limit)
-        try:
-            with watchdog:
-                yield
-        except SQLAlchemyError as error:
-            raise translate(error, self.target, timed_out_after_s=limit if watchdog.fired else None) from error
+        with _translated(_Watchdog(self._line, limit), self.target, limit):
+            yield
 
 
 def execute_verbatim(connection: sa.Connection, sql: str) -> list[tuple[Any, ...]]:
@@ -115,13 +123,15 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
     )
     started = time.monotonic()
     try:
-        connection = engine.connect()
-    except (SQLAlchemyError, ValueError, OSError, RuntimeError, NotImplementedError) as error:
+        connection = _Connecting(engine).connection_within(timeouts.connect_s)
+    except Exception as error:
         elapsed = time.monotonic() - started
         timed_out = timeouts.connect_s if elapsed >= timeouts.connect_s * 0.95 else None
         raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
+    line = _Line(engine, connection, target, started)
+    sa.event.listen(engine, "invalidate", line.on_invalidate)
     try:
-        yield _prepare(connection, target, timeouts, read_only=read_only)
+        yield _prepare(connection, target, timeouts, line, read_only=read_only)
     finally:
         # A connection that the watchdog or the server ended cannot be rolled back; it is gone all the same.
         with contextlib.suppress(SQLAlchemyError, OSError):
@@ -129,22 +139,64 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
         engine.dispose()
 
 
-def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, *, read_only: bool) -> Session:
-    watchdog = _Watchdog(connection, timeouts.connect_s + _CLIENT_GRACE_S)
-    try:
-        with watchdog:
-            server = _identify(connection)
-            for statement in dialect_of(server).session_setup(timeouts, read_only=read_only):
-                execute_verbatim(connection, statement)
-            connection.commit()
-    except SQLAlchemyError as error:
-        raise translate(error, target, timed_out_after_s=timeouts.connect_s if watchdog.fired else None) from error
+class _Connecting(threading.Thread):
+    """Connects in a thread of its own: neither looking a name up nor a server that drips bytes knows a limit.
+
+    The main thread stays open to signals meanwhile. A connection that comes too late is closed.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        super().__init__(name="opsctl-connect", daemon=True)
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._abandoned = False
+        self._connection: sa.Connection | None = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            connection = self._engine.connect()
+        except Exception as error:  # noqa: BLE001 (raised again by the waiting thread)
+            self._error = error
+        else:
+            with self._lock:
+                if self._abandoned:
+                    connection.invalidate()
+                else:
+                    self._connection = connection
+        self._done.set()
+
+    def connection_within(self, limit_s: float) -> sa.Connection:
+        """Return the connection; raises what connecting raised, TimeoutError after `limit_s`."""
+        self.start()
+        try:
+            self._done.wait(limit_s)
+        finally:
+            with self._lock:
+                self._abandoned = self._connection is None
+        if self._error is not None:
+            raise self._error
+        if self._connection is None:
+            raise TimeoutError("no connection in time")
+        return self._connection
+
+
+def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line: _Line, *, read_only: bool) -> Session:
+    limit = timeouts.connect_s + _CLIENT_GRACE_S
+    with _translated(_Watchdog(line, limit), target, timeouts.connect_s):
+        server = _identify(connection)
+        for statement in dialect_of(server).session_setup(timeouts, read_only=read_only):
+            execute_verbatim(connection, statement)
+        if target.family == "mysql":
+            line.place = line.place_on_server(connection.connection.dbapi_connection)
+        connection.commit()
     raw = connection.connection.dbapi_connection
     if target.family == "mysql" and hasattr(raw, "_read_timeout"):
-        # Connecting had its own short limit; from here on a statement's applies. PyMySQL has no public way to change
-        # it; a fault test (a server that falls silent in mid-query) fails should this attribute ever move.
-        raw._read_timeout = raw._write_timeout = timeouts.longest_s + _CLIENT_GRACE_S + 1
-    return Session(connection, target, timeouts, server)
+        # Connecting had its own short limit; from here on a statement's applies, which the watchdog keeps. PyMySQL has
+        # no public way to change it; a fault test (a server that falls silent in mid-query) fails should it ever move.
+        raw._read_timeout = raw._write_timeout = timeouts.longest_s + _CLIENT_GRACE_S + 2 * _CANCEL_S
+    return Session(connection, target, timeouts, server, line)
 
 
 def _identify(connection: sa.Connection) -> Server:
@@ -176,12 +228,65 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
     return args
 
 
-class _Watchdog:
-    """Shuts the connection's socket down when its block lasts too long, so that a blocked read returns."""
+class _Line:
+    """What a session's statement can be ended with from elsewhere, on the server and on this side."""
 
-    def __init__(self, connection: sa.Connection, limit_s: float) -> None:
+    def __init__(self, engine: sa.Engine, connection: sa.Connection, target: Target, started: float) -> None:
+        self.place: tuple[Any, ...] | None = None
+        self._engine = engine
+        self._raw = connection.connection.dbapi_connection
+        self._target = target
+        self._started = started
+
+    def end(self) -> None:
+        """End the statement on the server, within _CANCEL_S, then the connection, so that a blocked read returns."""
+        with contextlib.suppress(Exception):
+            self._end_on_server()
+        with contextlib.suppress(Exception):
+            _shut_down(self._raw)
+
+    def on_invalidate(self, raw: Any, record: object, error: BaseException | None) -> None:
+        """A signal interrupted a statement: closing the connection would leave it running on the server."""
+        if error is not None and not isinstance(error, Exception):
+            with contextlib.suppress(Exception):
+                self._end_on_server()
+
+    def place_on_server(self, raw: Any) -> tuple[Any, ...]:
+        """Return which MySQL server this is, and the connection's id there."""
+        with raw.cursor() as cursor:
+            cursor.execute("SELECT @@hostname, @@port, CONNECTION_ID()")
+            return tuple(cursor.fetchone())
+
+    def _end_on_server(self) -> None:
+        if self._target.family == "postgresql":
+            self._raw.cancel_safe(timeout=_CANCEL_S)
+            return
+        if self.place is None:
+            return
+        dialect = self._engine.dialect
+        args, options = dialect.create_connect_args(self._target.url)
+        limits = {"connect_timeout": _CANCEL_S, "read_timeout": _CANCEL_S, "write_timeout": _CANCEL_S}
+        assert dialect.loaded_dbapi is not None
+        other = dialect.loaded_dbapi.connect(
+            *args, **{**options, **self._target.connect_args, **limits, "program_name": APPLICATION_NAME}
+        )
+        with contextlib.closing(other), other.cursor() as cursor:
+            *server, number = self.place
+            *this_server, own_number = self.place_on_server(other)
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
+            uptime_s = int(cursor.fetchone()[1])
+            # A proxy may lead to another server, and one that restarted counts from the beginning: the number could
+            # be somebody else's there.
+            if server == this_server and own_number > number and uptime_s >= time.monotonic() - self._started - 1:
+                cursor.execute(f"KILL {int(number)}")
+
+
+class _Watchdog:
+    """Ends its block's statement and connection when the block lasts too long."""
+
+    def __init__(self, line: _Line, limit_s: float) -> None:
         self.fired = False
-        self._connection = connection
+        self._line = line
         self._timer = threading.Timer(limit_s, self._fire)
         self._timer.daemon = True
 
@@ -190,11 +295,31 @@ class _Watchdog:
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        if self.fired:
+            self._timer.join(2 * _CANCEL_S)
 
     def _fire(self) -> None:
         self.fired = True
-        with contextlib.suppress(Exception):
-            _shut_down(self._connection.connection.dbapi_connection)
+        self._line.end()
+
+
+@contextlib.contextmanager
+def _translated(watchdog: _Watchdog, target: Target, limit_s: float) -> Iterator[None]:
+    try:
+        with watchdog:
+            yield
+    except OpsctlError:
+        raise
+    except Exception as error:
+        if not (watchdog.fired or isinstance(error, SQLAlchemyError) or _raised_by_driver(error)):
+            raise
+        raise translate(error, target, timed_out_after_s=limit_s if watchdog.fired else None) from error
+
+
+def _raised_by_driver(error: BaseException) -> bool:
+    """Whether PyMySQL stumbled: it checks nothing of what a server sends, and bytes that are lost make any error."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and str(frames[-1]).partition(".")[0] == "pymysql"
 
 
 def _shut_down(raw: Any) -> None:
@@ -227,9 +352,11 @@ def translate(
 
 def _explain(original: BaseException, *, connecting: bool) -> Failure:
     arguments: Sequence[Any] = getattr(original, "args", ())
-    text = str(original)
-    if arguments and isinstance(arguments[0], int):  # PyMySQL: (code, text)
+    text = str(original) or type(original).__name__
+    if arguments and isinstance(arguments[0], int) and not isinstance(original, OSError):  # PyMySQL: (code, text)
         code, text = arguments[0], str(arguments[1]) if len(arguments) > 1 else ""
+        if isinstance(getattr(original, "original_exception", None), ssl.SSLError):
+            code = 2026  # PyMySQL says 2003, host not reached, for a certificate that it does not trust
         known = explain_error(code, f"{text} (error {code})")
         if known is None and code == 0:
             known = Failure("unreachable", "the server closed the connection", "run the command again")
@@ -243,7 +370,14 @@ def _explain(original: BaseException, *, connecting: bool) -> Failure:
         text = f"{text} (SQLSTATE {sqlstate})"
     elif connecting or "connection" in text.lower():
         return explain_connect_text(text)
+    elif isinstance(original, OSError):
+        return Failure("unreachable", text, "check that the files which the DSN's TLS options name can be read")
+    elif _raised_by_driver(original) and not connecting:
+        text = f"the server's answer makes no sense ({type(original).__name__}: {text})"
+        return Failure("unreachable", text, "see what a proxy in between does, and run the command again")
     if connecting:
+        if _raised_by_driver(original):
+            text = f"what answers does not speak the protocol ({type(original).__name__}: {text})"
         return Failure("unreachable", text, "check the DSN, and that this is the server that you meant")
     return Failure("refused", text, "run the command again with --debug for the statement and the traceback")
 

@@ -47,7 +47,11 @@ def _verdict(verification: Verification, fail_on: str, colour: bool) -> str:
     if verification.unread:
         said.append(f"{len(verification.unread)} unread")
     verdict = verification.verdict(fail_on)
-    text = click.style(verdict, fg={"match": "green", "drift": "red"}.get(verdict, "yellow"), bold=True) if colour else verdict
+    text = (
+        click.style(verdict, fg={"match": "green", "drift": "red"}.get(verdict, "yellow"), bold=True)
+        if colour
+        else verdict
+    )
     if verification.matches_version:
         made_by = f", made by {verification.made_by}" if verification.made_by else ""
         text += f": {VERSION_TITLE}{made_by}"
@@ -74,7 +78,14 @@ def _finding(finding: Finding, colour: bool) -> list[str]:
 
 def _wrapped(text: str, indent: int) -> list[str]:
     width = max(40, min(_terminal_width(), 120))
-    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, initial_indent=" " * indent if not text.startswith(" ") else "")
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        initial_indent=" " * indent if not text.startswith(" ") else "",
+    )
 
 
 def _terminal_width() -> int:

@@ -50,7 +50,9 @@ def load_schema_file(dialect: str, name: str) -> SchemaFile:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise OpsctlError(f"{path} cannot be read: {error.strerror}", "reinstall opsctl: its installation is damaged") from None
+        raise OpsctlError(
+            f"{path} cannot be read: {error.strerror}", "reinstall opsctl: its installation is damaged"
+        ) from None
     sections: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines(keepends=True):

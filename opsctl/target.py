@@ -26,15 +26,49 @@ _FORMS = "mysql://user@host:3306/database or postgresql://user@host:5432/databas
 
 #: Query options of PyMySQL, asyncmy and aiomysql that change nothing for opsctl: it sets its own session.
 _MYSQL_IGNORED = frozenset(
-    "charset use_unicode autocommit connect_timeout read_timeout write_timeout init_command sql_mode local_infile "
-    "program_name binary_prefix echo pool_recycle pool_size max_overflow pool_timeout pool_pre_ping minsize maxsize "
-    "collation".split()
+    [
+        "charset",
+        "use_unicode",
+        "autocommit",
+        "connect_timeout",
+        "read_timeout",
+        "write_timeout",
+        "init_command",
+        "sql_mode",
+        "local_infile",
+        "program_name",
+        "binary_prefix",
+        "echo",
+        "pool_recycle",
+        "pool_size",
+        "max_overflow",
+        "pool_timeout",
+        "pool_pre_ping",
+        "minsize",
+        "maxsize",
+        "collation",
+    ]
 )
 #: The same for asyncpg and for SQLAlchemy's own dialects.
 _POSTGRESQL_IGNORED = frozenset(
-    "command_timeout timeout statement_cache_size prepared_statement_cache_size prepared_statement_name_func "
-    "server_settings max_cached_statement_lifetime max_cacheable_statement_size prepare_threshold autocommit "
-    "pool_size max_overflow pool_timeout pool_recycle pool_pre_ping async_fallback".split()
+    [
+        "command_timeout",
+        "timeout",
+        "statement_cache_size",
+        "prepared_statement_cache_size",
+        "prepared_statement_name_func",
+        "server_settings",
+        "max_cached_statement_lifetime",
+        "max_cacheable_statement_size",
+        "prepare_threshold",
+        "autocommit",
+        "pool_size",
+        "max_overflow",
+        "pool_timeout",
+        "pool_recycle",
+        "pool_pre_ping",
+        "async_fallback",
+    ]
 )
 _TLS_FILES = frozenset(("ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_cipher"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,39}")
@@ -91,7 +125,8 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
     # A password may hold a ? too, so the options begin at the first ? that a name and a = follow.
     if re.split(r"\?(?=[A-Za-z_][\w.-]*=)", rest, maxsplit=1)[0].count("@") > 1:
         raise UsageError(
-            f"the DSN from {origin} has an @ in its user or password that is not escaped", "write @ as %40 there"
+            f"the DSN from {origin} has an @ in its user or password that is not escaped",
+            "write @ as %40 there",
         )
     try:
         parsed = make_url(f"{family}://{rest}")
@@ -197,12 +232,20 @@ def _mysql_arguments(query: Mapping[str, str], origin: str, warnings: list[str])
         elif option in ("ssl", "tls"):
             mode = "REQUIRED" if _boolean(value, raw, origin) else "DISABLED"
         elif option in ("password", "passwd"):
-            raise UsageError(
-                f"the DSN from {origin} has its password among the options", "write user:password@host"
-            )
+            raise UsageError(f"the DSN from {origin} has its password among the options", "write user:password@host")
         elif option not in _MYSQL_IGNORED:
             warnings.append(_unknown(raw, origin))
-    if mode not in ("", "DISABLED", "DISABLE", "PREFERRED", "PREFER", "REQUIRED", "REQUIRE", "VERIFY_CA", "VERIFY_IDENTITY"):
+    if mode not in (
+        "",
+        "DISABLED",
+        "DISABLE",
+        "PREFERRED",
+        "PREFER",
+        "REQUIRED",
+        "REQUIRE",
+        "VERIFY_CA",
+        "VERIFY_IDENTITY",
+    ):
         raise UsageError(
             f"ssl_mode in the DSN from {origin} is none of MySQL's",
             "use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
@@ -253,9 +296,7 @@ def _postgresql_arguments(query: Mapping[str, str], origin: str, warnings: list[
     for option, value in query.items():
         if option == "ssl":
             lowered = value.lower()
-            args["sslmode"] = (
-                "require" if lowered in _TRUE else "disable" if lowered in _FALSE else lowered
-            )
+            args["sslmode"] = "require" if lowered in _TRUE else "disable" if lowered in _FALSE else lowered
         elif option in known:
             args[option] = value
         elif option not in _POSTGRESQL_IGNORED:

@@ -30,7 +30,10 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
     right it does nothing (exit code 0); when a table differs it prints how, changes nothing and exits 1.
     """
     place = find_place(options, for_schema_change=True)
-    with _audit_stream(audit_file, dry_run) as stream, open_session(place.target, place.timeouts, read_only=dry_run) as session:
+    with (
+        _audit_stream(audit_file, dry_run) as stream,
+        open_session(place.target, place.timeouts, read_only=dry_run) as session,
+    ):
         plan = plan_tables(session, place.pair, schema=place.schema)
         if dry_run and plan.action not in (NOTHING, REFUSE):
             click.echo(f"-- {place.target}, {session.server}: would {plan.summary}")
@@ -72,10 +75,11 @@ class _audit_stream:  # noqa: N801 (used as a function)
         if self._path is None:
             return sys.stderr
         try:
-            self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
+            self._file = open(self._path, "a", encoding="utf-8")
         except OSError as error:
             raise UsageError(
-                f"--audit-file {self._path} cannot be written: {error.strerror}", "name a file in a directory that exists"
+                f"--audit-file {self._path} cannot be written: {error.strerror}",
+                "name a file in a directory that exists",
             ) from None
         return self._file
 

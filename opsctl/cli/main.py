@@ -19,8 +19,14 @@ from opsctl.cli import state
 
 #: Command name -> module and attribute, and the line that --help shows. Nothing is imported before its command runs.
 COMMANDS = {
-    "init-tables": ("opsctl.cli.init_tables:init_tables", "Create the pair of tables, complete it, or adopt it."),
-    "verify-schema": ("opsctl.cli.verify_schema:verify_schema", "Compare the live pair with the expected one."),
+    "init-tables": (
+        "opsctl.cli.init_tables:init_tables",
+        "Create the pair of tables, complete it, or adopt it.",
+    ),
+    "verify-schema": (
+        "opsctl.cli.verify_schema:verify_schema",
+        "Compare the live pair with the expected one.",
+    ),
 }
 
 
@@ -85,7 +91,9 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        result: Any = cli.main(args=None if arguments is None else list(arguments), prog_name="opsctl", standalone_mode=False)
+        result: Any = cli.main(
+            args=None if arguments is None else list(arguments), prog_name="opsctl", standalone_mode=False
+        )
     except errors.OpsctlError as error:
         return _fail(error.exit_code, error.message, error.hint)
     except click.exceptions.Exit as error:

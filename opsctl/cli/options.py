@@ -36,14 +36,43 @@ def database_options(*, lock_timeout_s: float) -> Callable[[Function], Function]
         seconds = click.FloatRange(min=0.001, max=86_400)
         for option in reversed(
             (
-                click.option("--dsn", metavar="URL", help="The database. A password here can be read by others: prefer --dsn-file."),
+                click.option(
+                    "--dsn",
+                    metavar="URL",
+                    help="The database. A password here can be read by others: prefer --dsn-file.",
+                ),
                 click.option("--dsn-file", metavar="FILE", help="A file with the DSN on a line of its own."),
                 click.option("--executions-table", metavar="T", help=f"Default: {DEFAULT_EXECUTIONS}."),
                 click.option("--attempts-table", metavar="T", help=f"Default: {DEFAULT_ATTEMPTS}."),
-                click.option("--schema", metavar="S", help="PostgreSQL: default where the search_path finds the tables, as onestep does."),
-                click.option("--connect-timeout", metavar="S", type=seconds, default=5.0, show_default=True, help="Seconds."),
-                click.option("--lock-timeout", metavar="S", type=seconds, default=lock_timeout_s, show_default=True, help="Seconds to wait for another session's lock."),
-                click.option("--statement-timeout", metavar="S", type=seconds, default=30.0, show_default=True, help="Seconds for one statement."),
+                click.option(
+                    "--schema",
+                    metavar="S",
+                    help="PostgreSQL: default where the search_path finds the tables, as onestep does.",
+                ),
+                click.option(
+                    "--connect-timeout",
+                    metavar="S",
+                    type=seconds,
+                    default=5.0,
+                    show_default=True,
+                    help="Seconds.",
+                ),
+                click.option(
+                    "--lock-timeout",
+                    metavar="S",
+                    type=seconds,
+                    default=lock_timeout_s,
+                    show_default=True,
+                    help="Seconds to wait for another session's lock.",
+                ),
+                click.option(
+                    "--statement-timeout",
+                    metavar="S",
+                    type=seconds,
+                    default=30.0,
+                    show_default=True,
+                    help="Seconds for one statement.",
+                ),
             )
         ):
             function = option(function)
@@ -71,7 +100,9 @@ def find_place(options: dict[str, Any], *, for_schema_change: bool) -> Place:
     target = parse_dsn(setting.value, origin=setting.origin)
     state.current.secrets |= target.secrets
     if setting.origin == "--dsn" and target.secrets:
-        state.say("opsctl: warning: other users of this machine can read the password on the command line; use --dsn-file")
+        state.say(
+            "opsctl: warning: other users of this machine can read the password on the command line; use --dsn-file"
+        )
     for warning in target.warnings:
         state.say(f"opsctl: warning: {warning}")
     if schema is not None and target.family != "postgresql":

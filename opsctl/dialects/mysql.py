@@ -35,9 +35,7 @@ class MySQL:
 
     def ddl_locks(self, pair: Pair) -> tuple[str, str]:
         """Return onestep's two GET_LOCK names, in the order in which they are taken."""
-        return GLOBAL_DDL_LOCK, derive_name(
-            "lock_", pair.executions, pair.attempts, max_length=_LOCK_NAME_LIMIT
-        )
+        return GLOBAL_DDL_LOCK, derive_name("lock_", pair.executions, pair.attempts, max_length=_LOCK_NAME_LIMIT)
 
     def session_setup(self, timeouts: Timeouts, *, read_only: bool) -> list[str]:
         """Return the SET statements of a session: UTC, READ COMMITTED, timeouts, quoting as the readers expect it."""

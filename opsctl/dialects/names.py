@@ -45,9 +45,7 @@ def validate_pair(pair: Pair, *, max_length: int) -> None:
                 "choose a shorter name, the same in opsctl and in onestep's configuration",
             )
     if pair.executions.lower() == pair.attempts.lower():
-        raise UsageError(
-            f"executions and attempts table are both {pair.executions!r}", "name two different tables"
-        )
+        raise UsageError(f"executions and attempts table are both {pair.executions!r}", "name two different tables")
 
 
 def derive_name(prefix: str, table: str, suffix: str, *, max_length: int) -> str:
@@ -85,7 +83,5 @@ def derived_names(pair: Pair, prefixes: tuple[str, ...], *, max_length: int) -> 
     ):
         for prefix, suffix in objects:
             if prefix in prefixes:
-                names[f"{prefix}{default}_{suffix}"] = derive_name(
-                    prefix, table, suffix, max_length=max_length
-                )
+                names[f"{prefix}{default}_{suffix}"] = derive_name(prefix, table, suffix, max_length=max_length)
     return names

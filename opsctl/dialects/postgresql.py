@@ -90,12 +90,18 @@ _STATES: dict[str, tuple[str, str]] = {
 _CONNECT_TEXTS: tuple[tuple[str, str], ...] = (
     ("password authentication failed", _CREDENTIALS),
     ("no password supplied", _CREDENTIALS),
-    ("no pg_hba.conf entry", "have a line for this user, database and host added to the server's pg_hba.conf"),
+    (
+        "no pg_hba.conf entry",
+        "have a line for this user, database and host added to the server's pg_hba.conf",
+    ),
     ("pg_hba.conf rejects", "have a line for this user, database and host added to the server's pg_hba.conf"),
     ('role "', "correct the user's name in the DSN, or have the role created"),
     ('database "', _DATABASE),
     ("too many clients", "the server has no connection left: close idle ones or raise max_connections"),
-    ("remaining connection slots", "the server has no connection left: close idle ones or raise max_connections"),
+    (
+        "remaining connection slots",
+        "the server has no connection left: close idle ones or raise max_connections",
+    ),
     ("certificate", "check the TLS options in the DSN against the server's certificate"),
     ("SSL", "check sslmode and sslrootcert in the DSN against what the server offers"),
     ("starting up", "the server is starting or recovering: run the command again in a moment"),

@@ -199,9 +199,7 @@ def _apply_locked(
     return plan
 
 
-def _statements(
-    session: Session, pair: Pair, verification: Verification, sections: tuple[str, ...]
-) -> tuple[str, ...]:
+def _statements(session: Session, pair: Pair, verification: Verification, sections: tuple[str, ...]) -> tuple[str, ...]:
     dialect = session.dialect
     file = load_schema_file(dialect.name, SCHEMA_FILE).renamed(dialect.derived_names(pair), dialect.quote)
     statements = [statement for section in sections for statement in file.sections[section]]
@@ -228,7 +226,9 @@ def _schema(session: Session, verification: Verification, schema: str | None) ->
                 f"correct --schema, or have it created: CREATE SCHEMA {session.dialect.quote(schema)}",
             )
         return schema
-    present = [table.options["schema"] for table in verification.live if table is not None and "schema" in table.options]
+    present = [
+        table.options["schema"] for table in verification.live if table is not None and "schema" in table.options
+    ]
     current = present[0] if present else session.scalar("SELECT current_schema()")
     if current is None:
         raise UsageError(
@@ -240,7 +240,12 @@ def _schema(session: Session, verification: Verification, schema: str | None) ->
 
 def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[str, ...]) -> None:
     missing = missing_creation_rights(
-        session, pair, sections=sections, record=version_table(pair), record_exists=plan.recorded is not None, schema=plan.schema
+        session,
+        pair,
+        sections=sections,
+        record=version_table(pair),
+        record_exists=plan.recorded is not None,
+        schema=plan.schema,
     )
     if not missing:
         return
@@ -293,4 +298,15 @@ def _get_lock(session: Session, dialect: MySQL | MariaDB, name: str) -> None:
     )
 
 
-__all__ = ["ADOPT", "COMPLETE", "CREATE", "MATCH", "NOTHING", "REFUSE", "Plan", "apply_plan", "dry_run_sql", "plan_tables"]
+__all__ = [
+    "ADOPT",
+    "COMPLETE",
+    "CREATE",
+    "MATCH",
+    "NOTHING",
+    "REFUSE",
+    "Plan",
+    "apply_plan",
+    "dry_run_sql",
+    "plan_tables",
+]

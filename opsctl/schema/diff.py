@@ -19,11 +19,42 @@ from opsctl.schema.model import Check, ForeignKey, Index, IndexPart, Table, Unre
 
 #: Table options that change nothing for onestep, on any server.
 _COSMETIC = frozenset(
-    "comment row_format stats_persistent stats_auto_recalc stats_sample_pages key_block_size compression encryption "
-    "encrypted encryption_key_id tablespace avg_row_length max_rows min_rows checksum delay_key_write pack_keys "
-    "page_compressed page_compression_level transactional engine_attribute secondary_engine_attribute auto_increment "
-    "autoextend_size fillfactor toast_tuple_target parallel_workers log_autovacuum_min_duration page_checksum schema "
-    "charset collation engine persistence".split()
+    [
+        "comment",
+        "row_format",
+        "stats_persistent",
+        "stats_auto_recalc",
+        "stats_sample_pages",
+        "key_block_size",
+        "compression",
+        "encryption",
+        "encrypted",
+        "encryption_key_id",
+        "tablespace",
+        "avg_row_length",
+        "max_rows",
+        "min_rows",
+        "checksum",
+        "delay_key_write",
+        "pack_keys",
+        "page_compressed",
+        "page_compression_level",
+        "transactional",
+        "engine_attribute",
+        "secondary_engine_attribute",
+        "auto_increment",
+        "autoextend_size",
+        "fillfactor",
+        "toast_tuple_target",
+        "parallel_workers",
+        "log_autovacuum_min_duration",
+        "page_checksum",
+        "schema",
+        "charset",
+        "collation",
+        "engine",
+        "persistence",
+    ]
 )
 
 
@@ -43,7 +74,15 @@ def compare_table(dialect: AnyDialect, expected: Table, live: Table | None) -> l
 def _missing_table(expected: Table) -> Finding:
     message = f"the table {expected.name} is missing: no execution can be submitted or claimed"
     return Finding(
-        expected.name, "table", expected.name, "existence", ERROR, "present", None, message, "opsctl init-tables"
+        expected.name,
+        "table",
+        expected.name,
+        "existence",
+        ERROR,
+        "present",
+        None,
+        message,
+        "opsctl init-tables",
     )
 
 
@@ -64,7 +103,12 @@ class _Comparison:
         """Yield differences in an order in which their fixes can be applied."""
         yield from self._options()
         yield from compare_columns(
-            self.expected, self.live, self.fixer, fold=self.fold, unread=self.unread, postgresql=self.postgresql
+            self.expected,
+            self.live,
+            self.fixer,
+            fold=self.fold,
+            unread=self.unread,
+            postgresql=self.postgresql,
         )
         yield from self._indexes()
         yield from self._checks()
@@ -91,9 +135,17 @@ class _Comparison:
         if not self.postgresql:
             yield from self._mysql_options()
         elif live["persistence"] != "logged":
-            message = f"the table is {live['persistence']}: a crash of the server empties it, and a standby has none of it"
+            message = (
+                f"the table is {live['persistence']}: a crash of the server empties it, and a standby has none of it"
+            )
             yield self._finding(
-                "table", name, "persistence", ERROR, ("logged", live["persistence"]), message, self.fixer.alter("SET LOGGED")
+                "table",
+                name,
+                "persistence",
+                ERROR,
+                ("logged", live["persistence"]),
+                message,
+                self.fixer.alter("SET LOGGED"),
             )
         for option, value in live.items():
             if option == "row level security":
@@ -102,12 +154,24 @@ class _Comparison:
                     "and its writes are refused, unless a policy lets them through"
                 )
                 yield self._finding(
-                    "table", name, option, ERROR, ("off", value), message, self.fixer.alter("DISABLE ROW LEVEL SECURITY")
+                    "table",
+                    name,
+                    option,
+                    ERROR,
+                    ("off", value),
+                    message,
+                    self.fixer.alter("DISABLE ROW LEVEL SECURITY"),
                 )
             elif option.endswith("autovacuum_enabled") and value.lower() in ("false", "off", "0", "no"):
                 message = "autovacuum is off: every claim and heartbeat leaves dead rows that are never cleaned, so reads slow down for ever"
                 yield self._finding(
-                    "table", name, option, WARNING, ("on", value), message, self.fixer.alter(f"RESET ({option})")
+                    "table",
+                    name,
+                    option,
+                    WARNING,
+                    ("on", value),
+                    message,
+                    self.fixer.alter(f"RESET ({option})"),
                 )
             elif option == "inheritance":
                 message = "the table takes part in inheritance: keys and foreign keys do not reach over its parts, and reads take in the children's rows"
@@ -118,12 +182,27 @@ class _Comparison:
             elif option == "system versioning":
                 message = "system versioning keeps every old version of every row: each claim and heartbeat makes the table grow"
                 yield self._finding(
-                    "table", name, option, WARNING, ("off", value), message, self.fixer.alter("DROP SYSTEM VERSIONING")
+                    "table",
+                    name,
+                    option,
+                    WARNING,
+                    ("off", value),
+                    message,
+                    self.fixer.alter("DROP SYSTEM VERSIONING"),
                 )
             elif option not in _COSMETIC and option not in self.expected.options:
                 autovacuum = option.startswith(("autovacuum_", "toast.", "vacuum_"))
-                severity, word = (INFO, "changes nothing for onestep") if autovacuum else (WARNING, "is not known to be harmless")
-                yield self._finding("table", name, option, severity, (None, value), f"the table option {option} = {value} {word}")
+                severity, word = (
+                    (INFO, "changes nothing for onestep") if autovacuum else (WARNING, "is not known to be harmless")
+                )
+                yield self._finding(
+                    "table",
+                    name,
+                    option,
+                    severity,
+                    (None, value),
+                    f"the table option {option} = {value} {word}",
+                )
             elif option in _COSMETIC and option not in (*_STRUCTURAL, *self.expected.options):
                 yield self._finding("table", name, option, INFO, (None, value), f"the table has {option} = {value}")
 
@@ -133,13 +212,25 @@ class _Comparison:
         if engine.lower() != expected["engine"].lower():
             message = f"engine {engine} has no row locks, transactions and foreign keys as InnoDB has: two workers can claim one execution"
             yield self._finding(
-                "table", name, "engine", ERROR, (expected["engine"], engine), message, self.fixer.engine(expected["engine"])
+                "table",
+                name,
+                "engine",
+                ERROR,
+                (expected["engine"], engine),
+                message,
+                self.fixer.engine(expected["engine"]),
             )
         charset = live.get("charset", "")
         if charset != expected["charset"]:
             message = f"character set {charset} cannot hold every character: such a name, key or worker id is refused or stored changed"
             yield self._finding(
-                "table", name, "charset", ERROR, (expected["charset"], charset), message, self.fixer.convert_charset(expected["charset"])
+                "table",
+                name,
+                "charset",
+                ERROR,
+                (expected["charset"], charset),
+                message,
+                self.fixer.convert_charset(expected["charset"]),
             )
 
     # -- indexes ----------------------------------------------------------------------------------------------------
@@ -163,7 +254,12 @@ class _Comparison:
                 taken.add(self.fold(other.name))
                 if not wanted.server_named:
                     yield self._finding(
-                        "index", other.name, "name", INFO, (wanted.name, other.name), f"does the work of {wanted.name} under another name"
+                        "index",
+                        other.name,
+                        "name",
+                        INFO,
+                        (wanted.name, other.name),
+                        f"does the work of {wanted.name} under another name",
                     )
             elif named is not None:
                 taken.add(self.fold(named.name))
@@ -221,28 +317,51 @@ class _Comparison:
         severity = ERROR if wanted.unique else WARNING
         values = (wanted.definition, live.definition)
         return self._finding(
-            "index", live.name, differences[0], severity, values, message, self.fixer.replace_index(wanted, live)
+            "index",
+            live.name,
+            differences[0],
+            severity,
+            values,
+            message,
+            self.fixer.replace_index(wanted, live),
         )
 
     def _missing_index(self, wanted: Index) -> Finding:
         severity = ERROR if wanted.unique else WARNING
         what = "the primary key" if wanted.primary else "it"
         return self._finding(
-            "index", wanted.name, "existence", severity, (wanted.definition, None), f"{what} is missing: {wanted.meaning}", self.fixer.create_index(wanted)
+            "index",
+            wanted.name,
+            "existence",
+            severity,
+            (wanted.definition, None),
+            f"{what} is missing: {wanted.meaning}",
+            self.fixer.create_index(wanted),
         )
 
     def _extra_index(self, live: Index) -> Finding:
         values = (None, live.definition)
         if live.name.endswith(("_ccnew", "_ccold")) or ("_ccnew" in live.name and not live.valid):
             message = "is what a REINDEX CONCURRENTLY left behind: it slows every write and serves no read"
-            return self._finding("leftover", live.name, "existence", WARNING, values, message, self.fixer.drop_index(live))
+            return self._finding(
+                "leftover", live.name, "existence", WARNING, values, message, self.fixer.drop_index(live)
+            )
         if not live.valid:
-            message = "is invalid, left by a build that failed or is still under way: it slows every write and serves no read"
+            message = (
+                "is invalid, left by a build that failed or is still under way: it slows every write and serves no read"
+            )
             return self._finding("index", live.name, "valid", WARNING, values, message, self.fixer.drop_index(live))
         if live.unique:
             message = "is a unique index that onestep does not know: a submit, claim or attempt that repeats its columns is refused"
             return self._finding("index", live.name, "existence", ERROR, values, message, self.fixer.drop_index(live))
-        return self._finding("index", live.name, "existence", INFO, values, "is an index beside onestep's: it costs each write a little")
+        return self._finding(
+            "index",
+            live.name,
+            "existence",
+            INFO,
+            values,
+            "is an index beside onestep's: it costs each write a little",
+        )
 
     # -- CHECKs -----------------------------------------------------------------------------------------------------
 
@@ -256,19 +375,31 @@ class _Comparison:
                 continue
             if named is None or not same_check(wanted.expression, named.expression):
                 other = next(
-                    (c for k, c in by_name.items() if k not in taken and same_check(wanted.expression, c.expression)), None
+                    (c for k, c in by_name.items() if k not in taken and same_check(wanted.expression, c.expression)),
+                    None,
                 )
                 if other is not None:
                     taken.add(self.fold(other.name))
                     yield self._finding(
-                        "check", other.name, "name", INFO, (wanted.name, other.name), f"is the rule {wanted.name} under another name"
+                        "check",
+                        other.name,
+                        "name",
+                        INFO,
+                        (wanted.name, other.name),
+                        f"is the rule {wanted.name} under another name",
                     )
                     yield from self._check_state(wanted, other)
                     continue
             if named is None:
                 message = f"it is missing: {_unchecked(wanted)}"
                 yield self._finding(
-                    "check", wanted.name, "existence", WARNING, (wanted.expression, None), message, self.fixer.add_check(wanted)
+                    "check",
+                    wanted.name,
+                    "existence",
+                    WARNING,
+                    (wanted.expression, None),
+                    message,
+                    self.fixer.add_check(wanted),
                 )
                 continue
             taken.add(key)
@@ -281,7 +412,13 @@ class _Comparison:
                 message = "is a CHECK that onestep does not know: it refuses writes that onestep makes when they do not meet it"
                 severity = WARNING if check.enforced else INFO
                 yield self._finding(
-                    "check", check.name, "existence", severity, (None, check.expression), message, self.fixer.drop_check(check)
+                    "check",
+                    check.name,
+                    "existence",
+                    severity,
+                    (None, check.expression),
+                    message,
+                    self.fixer.drop_check(check),
                 )
 
     def _check_state(self, wanted: Check, live: Check) -> Iterator[Finding]:
@@ -303,7 +440,9 @@ class _Comparison:
         message = "; ".join(said) or "is another rule than onestep's: it can refuse what onestep writes"
         severity = WARNING if admitted and not rejected else ERROR
         fix = self.fixer.replace_check(wanted, live, same_rule=False)
-        return self._finding("check", live.name, "expression", severity, (wanted.expression, live.expression), message, fix)
+        return self._finding(
+            "check", live.name, "expression", severity, (wanted.expression, live.expression), message, fix
+        )
 
     # -- foreign keys, triggers, leftovers --------------------------------------------------------------------------
 
@@ -319,17 +458,34 @@ class _Comparison:
                 taken.add(self.fold(same.name))
                 if self.fold(same.name) != self.fold(wanted.name) and not wanted.server_named:
                     yield self._finding(
-                        "foreign_key", same.name, "name", INFO, (wanted.name, same.name), f"is the key {wanted.name} under another name"
+                        "foreign_key",
+                        same.name,
+                        "name",
+                        INFO,
+                        (wanted.name, same.name),
+                        f"is the key {wanted.name} under another name",
                     )
             elif near is not None:
                 taken.add(self.fold(near.name))
                 yield self._finding(
-                    "foreign_key", near.name, "definition", WARNING, (wanted.definition, near.definition), _key_meaning(wanted, near), self.fixer.replace_key(wanted, near)
+                    "foreign_key",
+                    near.name,
+                    "definition",
+                    WARNING,
+                    (wanted.definition, near.definition),
+                    _key_meaning(wanted, near),
+                    self.fixer.replace_key(wanted, near),
                 )
             elif self.fold(wanted.name) not in self.unread:
                 message = "it is missing: attempts of executions that do not exist can be written, and a purge leaves attempts behind"
                 yield self._finding(
-                    "foreign_key", wanted.name, "existence", WARNING, (wanted.definition, None), message, self.fixer.add_key(wanted)
+                    "foreign_key",
+                    wanted.name,
+                    "existence",
+                    WARNING,
+                    (wanted.definition, None),
+                    message,
+                    self.fixer.add_key(wanted),
                 )
         for name, key in by_name.items():
             if name not in taken:
@@ -342,17 +498,43 @@ class _Comparison:
             if trigger.name.lower().startswith("pt_osc_"):
                 message = "is what pt-online-schema-change left behind (or has at work now): every write goes twice, and fails once its copy is gone"
                 yield self._finding(
-                    "leftover", trigger.name, "existence", WARNING, values, message, self.fixer.drop_trigger(trigger.name, trigger.kind)
+                    "leftover",
+                    trigger.name,
+                    "existence",
+                    WARNING,
+                    values,
+                    message,
+                    self.fixer.drop_trigger(trigger.name, trigger.kind),
                 )
             elif trigger.kind == "policy":
                 severity = ERROR if "row level security" in self.live.options else INFO
-                yield self._finding("trigger", trigger.name, "policy", severity, values, "is a row level security policy on this table")
+                yield self._finding(
+                    "trigger",
+                    trigger.name,
+                    "policy",
+                    severity,
+                    values,
+                    "is a row level security policy on this table",
+                )
             elif not trigger.enabled:
-                yield self._finding("trigger", trigger.name, trigger.kind, INFO, values, f"is a {trigger.kind} that is disabled")
+                yield self._finding(
+                    "trigger",
+                    trigger.name,
+                    trigger.kind,
+                    INFO,
+                    values,
+                    f"is a {trigger.kind} that is disabled",
+                )
             else:
                 message = f"is a {trigger.kind} that onestep does not know: it runs with every write it names and can change or refuse it"
                 yield self._finding(
-                    "trigger", trigger.name, trigger.kind, WARNING, values, message, self.fixer.drop_trigger(trigger.name, trigger.kind)
+                    "trigger",
+                    trigger.name,
+                    trigger.kind,
+                    WARNING,
+                    values,
+                    message,
+                    self.fixer.drop_trigger(trigger.name, trigger.kind),
                 )
 
     def _leftovers(self) -> Iterator[Finding]:

@@ -29,7 +29,15 @@ def compare_columns(
         if column is None:
             message = "it is missing: every statement of onestep that names it fails"
             yield Finding(
-                live.name, "column", wanted.name, "existence", ERROR, _describe(wanted), None, message, fixer.add_column(wanted)
+                live.name,
+                "column",
+                wanted.name,
+                "existence",
+                ERROR,
+                _describe(wanted),
+                None,
+                message,
+                fixer.add_column(wanted),
             )
         elif fold(wanted.name) not in unread:
             yield from _compare(wanted, column, live, fixer, postgresql=postgresql)
@@ -43,7 +51,15 @@ def _extra(column: Column, live: Table, fixer: Fixer) -> Finding:
         return Finding(live.name, "column", column.name, "existence", INFO, None, _describe(column), message)
     message = "is a column that onestep does not know and that has no default: every INSERT of onestep fails"
     return Finding(
-        live.name, "column", column.name, "existence", ERROR, None, _describe(column), message, fixer.make_nullable(column)
+        live.name,
+        "column",
+        column.name,
+        "existence",
+        ERROR,
+        None,
+        _describe(column),
+        message,
+        fixer.make_nullable(column),
     )
 
 
@@ -129,7 +145,10 @@ def _type_meaning(wanted: str, actual: str) -> tuple[str, str]:
     if wanted == "timestamp with time zone" and actual.startswith("timestamp"):
         if "without" in actual:
             return ERROR, "has no time zone: what a session in another zone writes is off by hours"
-        return ERROR, "is rounded: a time can come out later than it was written, so a fresh row is briefly not due"
+        return (
+            ERROR,
+            "is rounded: a time can come out later than it was written, so a fresh row is briefly not due",
+        )
     if wanted == "bigint" and actual.startswith(("int", "integer", "smallint", "mediumint")):
         return ERROR, "is too small for what onestep counts in it: writes fail when it runs over"
     wanted_length, actual_length = _LENGTH.match(wanted), _LENGTH.match(actual)
@@ -138,9 +157,15 @@ def _type_meaning(wanted: str, actual: str) -> tuple[str, str]:
             return ERROR, f"is too short: a value of more than {actual_length[1]} characters is refused"
         return WARNING, "is longer than onestep's: values pass that onestep and the other tools refuse"
     if wanted == "uuid" or wanted == "char(32)":
-        return ERROR, "is no uuid column as onestep's: comparing it with an id or lease token fails or finds nothing"
+        return (
+            ERROR,
+            "is no uuid column as onestep's: comparing it with an id or lease token fails or finds nothing",
+        )
     if wanted == "json" and actual == "longtext":
-        return WARNING, "has lost its CHECK json_valid: text that is no JSON can be written, which onestep cannot read"
+        return (
+            WARNING,
+            "has lost its CHECK json_valid: text that is no JSON can be written, which onestep cannot read",
+        )
     if wanted in ("json", "jsonb"):
         return ERROR, "is not the JSON type that onestep reads and writes"
     return ERROR, "is another type than onestep's: its values can be refused or come back changed"

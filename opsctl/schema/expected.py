@@ -61,9 +61,7 @@ def expected_pair(dialect: AnyDialect, pair: Pair, *, uuid_type: str) -> tuple[T
     return _executions(dialect, pair, types, names), _attempts(dialect, pair, types, names)
 
 
-def _executions(
-    dialect: AnyDialect, pair: Pair, types: _Types, name: Mapping[str, str]
-) -> Table:
+def _executions(dialect: AnyDialect, pair: Pair, types: _Types, name: Mapping[str, str]) -> Table:
     columns = (
         _column("id", types.uuid, types),
         _column("namespace", types.varchar(255), types),
@@ -137,9 +135,7 @@ def _executions(
     )
 
 
-def _attempts(
-    dialect: AnyDialect, pair: Pair, types: _Types, name: Mapping[str, str]
-) -> Table:
+def _attempts(dialect: AnyDialect, pair: Pair, types: _Types, name: Mapping[str, str]) -> Table:
     partial = isinstance(dialect, PostgreSQL)
     return Table(
         name=pair.attempts,

@@ -136,9 +136,7 @@ def _say(row: Mapping[str, Value]) -> str:
     return " and ".join(f"{name} = {shown(value)}" for name, value in sorted(row.items()))
 
 
-def _differences(
-    expected: Expression, actual: Expression, *, as_check: bool
-) -> list[tuple[Mapping[str, Value], bool]]:
+def _differences(expected: Expression, actual: Expression, *, as_check: bool) -> list[tuple[Mapping[str, Value], bool]]:
     """Return the value combinations for which the two disagree, with what `expected` says."""
     values: dict[str, set[Value]] = {}
     literals: set[Value] = {None, OTHER}
@@ -390,7 +388,11 @@ class _Parser:
         """Skip ::type; only casts between text types, which change no value compared here."""
         while self._accept("::"):
             words: list[str] = []
-            while self._more() and (self._at().kind == "word" or self._at().text == ".") and self._at().text.lower() not in _RESERVED:
+            while (
+                self._more()
+                and (self._at().kind == "word" or self._at().text == ".")
+                and self._at().text.lower() not in _RESERVED
+            ):
                 words.append(self._next().text.lower())
             if self._accept("("):
                 # varchar(n) truncates on an explicit cast: then the compared value can change
@@ -435,7 +437,28 @@ class _Parser:
             raise Unparsable(f"{self._at().text!r} left over")
 
 
-_RESERVED = frozenset("and or not in is null any all array like between case when then else end collate xor".split())
+_RESERVED = frozenset(
+    [
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "null",
+        "any",
+        "all",
+        "array",
+        "like",
+        "between",
+        "case",
+        "when",
+        "then",
+        "else",
+        "end",
+        "collate",
+        "xor",
+    ]
+)
 
 
 def _never_null(expression: Expression) -> bool:

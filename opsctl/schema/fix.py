@@ -75,9 +75,7 @@ class Fixer:
             return f"ALTER TABLE {self._table} ADD CONSTRAINT {self._q(index.name)} UNIQUE ({self._key(index)});"
         unique = "UNIQUE " if index.unique else ""
         where = f" WHERE {index.predicate}" if index.predicate else ""
-        return (
-            f"CREATE {unique}INDEX CONCURRENTLY {self._q(index.name)} ON {self._table} ({self._key(index)}){where};"
-        )
+        return f"CREATE {unique}INDEX CONCURRENTLY {self._q(index.name)} ON {self._table} ({self._key(index)}){where};"
 
     def replace_index(self, index: Index, live: Index) -> str:
         """An index that is there and different."""
@@ -143,14 +141,22 @@ class Fixer:
         """A foreign key that is missing."""
         columns = ", ".join(map(self._q, key.columns))
         target = f"{self._prefix}{self._q(key.ref_table)} ({', '.join(map(self._q, key.ref_columns))})"
-        text = f"ALTER TABLE {self._table} ADD CONSTRAINT {self._q(key.name)} FOREIGN KEY ({columns}) REFERENCES {target}"
+        text = (
+            f"ALTER TABLE {self._table} ADD CONSTRAINT {self._q(key.name)} FOREIGN KEY ({columns}) REFERENCES {target}"
+        )
         text += f" ON DELETE {key.on_delete}"
         return f"{text} NOT VALID;\n{self._validate(key.name)}" if self._postgresql else f"{text};"
 
     def replace_key(self, key: ForeignKey, live: ForeignKey) -> str:
         """A foreign key that says something else, or the same without being enforced."""
         # Disabled triggers come back with a new key; ENABLE TRIGGER ALL would wake triggers that somebody put to sleep.
-        if self._postgresql and not live.validated and live.enforced and live.triggers_enabled and live.on_delete == key.on_delete:
+        if (
+            self._postgresql
+            and not live.validated
+            and live.enforced
+            and live.triggers_enabled
+            and live.on_delete == key.on_delete
+        ):
             return self._validate(live.name)
         word = "CONSTRAINT" if self._postgresql else "FOREIGN KEY"
         return f"ALTER TABLE {self._table} DROP {word} {self._q(live.name)};\n{self.add_key(key)}"

@@ -40,9 +40,7 @@ def read_tables(session: Session, names: Iterable[str]) -> dict[str, Table | Non
     return {name: _read_table(session, name, rights, collations) for name in names}
 
 
-def _read_table(
-    session: Session, name: str, rights: MySQLRights, collations: dict[str, str]
-) -> Table | None:
+def _read_table(session: Session, name: str, rights: MySQLRights, collations: dict[str, str]) -> Table | None:
     try:
         row = session.run(f"SHOW CREATE TABLE {session.dialect.quote(name)}")[0]
     except OpsctlError as error:
@@ -50,22 +48,32 @@ def _read_table(
         if code in _NO_SUCH_TABLE:
             return None
         if code in _DENIED:
-            reason = "the account has no SELECT on this table, so SHOW CREATE TABLE is refused (or the table does not exist)"
+            reason = (
+                "the account has no SELECT on this table, so SHOW CREATE TABLE is refused (or the table does not exist)"
+            )
             return Table(name, unread=(Unread(name, "table", reason),))
         raise
     if str(row[1]).lstrip().upper().startswith("CREATE TABLE"):
         table = parse_show_create(str(row[1]), default_collation=lambda charset: _default(session, charset, collations))
     else:
         return Table(name, kind="sequence" if "SEQUENCE" in str(row[1]).upper()[:20] else "view")
-    triggers = tuple(
-        Trigger(found["name"], found["definition"]) for found in session.rows(_TRIGGERS, name=name)
-    )
+    triggers = tuple(Trigger(found["name"], found["definition"]) for found in session.rows(_TRIGGERS, name=name))
     unread = list(table.unread)
     if not triggers and "TRIGGER" not in rights.on(name):
-        unread.append(Unread(name, "triggers", "the account has no TRIGGER right on this table, without which none is shown"))
+        unread.append(
+            Unread(
+                name,
+                "triggers",
+                "the account has no TRIGGER right on this table, without which none is shown",
+            )
+        )
     if not rights.database:
         unread.append(
-            Unread(name, "leftovers", "the account has rights on single tables only, so it sees no others beside them")
+            Unread(
+                name,
+                "leftovers",
+                "the account has rights on single tables only, so it sees no others beside them",
+            )
         )
     leftovers = [pattern.format(name).lower() for pattern in _BESIDE]
     beside = tuple(str(found[0]) for found in session.run(_in_list(_TABLES, leftovers)))

@@ -344,7 +344,12 @@ def _default(part: _Cursor) -> str | None:
         return token.text + part.next().text
     if token.kind == "word" and part.peek("("):
         return f"{token.text.lower()}({part.parenthesised()})"
-    if token.kind == "word" and token.text.startswith("_") and part.more() and part.tokens[part.position].kind == "string":
+    if (
+        token.kind == "word"
+        and token.text.startswith("_")
+        and part.more()
+        and part.tokens[part.position].kind == "string"
+    ):
         return f"'{part.string()}'"
     return token.text.lower()
 
@@ -367,12 +372,16 @@ def _function(part: _Cursor) -> str:
     return f"{text}({part.parenthesised()})" if part.peek("(") else text
 
 
-def _index(
-    part: _Cursor, name: str, *, unique: bool = False, primary: bool = False, method: str = "btree"
-) -> Index:
+def _index(part: _Cursor, name: str, *, unique: bool = False, primary: bool = False, method: str = "btree") -> Index:
     if part.accept("USING"):
         method = part.name().lower()
-    index = Index(name, tuple(_index_part(p) for p in part.parenthesised_cursor().split()), unique, primary, method=method)
+    index = Index(
+        name,
+        tuple(_index_part(p) for p in part.parenthesised_cursor().split()),
+        unique,
+        primary,
+        method=method,
+    )
     while part.more():
         if part.accept("USING"):
             index = replace(index, method=part.name().lower())
@@ -382,7 +391,11 @@ def _index(
             pass
         elif part.accept("COMMENT"):
             index = replace(index, comment=part.string())
-        elif part.accept("KEY_BLOCK_SIZE") or part.accept("ENGINE_ATTRIBUTE") or part.accept("SECONDARY_ENGINE_ATTRIBUTE"):
+        elif (
+            part.accept("KEY_BLOCK_SIZE")
+            or part.accept("ENGINE_ATTRIBUTE")
+            or part.accept("SECONDARY_ENGINE_ATTRIBUTE")
+        ):
             part.accept("=")
             part.next()
         elif part.accept("WITH", "PARSER"):

@@ -143,6 +143,6 @@ def _char_uuid_hazard(
         return []
     message = (
         "the pair has char(32) ids, as SQLAlchemy 2.0 makes them: a worker or API on SQLAlchemy 2.1 fails with "
-        '"Data too long for column \'id\'" on this server; keep SQLAlchemy below 2.1 there'
+        "\"Data too long for column 'id'\" on this server; keep SQLAlchemy below 2.1 there"
     )
     return [Finding(live[0].name, "column", "id", "generation", INFO, UUID_NATIVE, UUID_CHAR, message)]

@@ -74,7 +74,13 @@ def forget_tables(session: Session, pair: Pair, *, schema: str | None) -> None:
 
 
 def upgrade_sql(
-    dialect: AnyDialect, pair: Pair, statements: list[str], *, schema: str | None, record_exists: bool, recorded: bool
+    dialect: AnyDialect,
+    pair: Pair,
+    statements: list[str],
+    *,
+    schema: str | None,
+    record_exists: bool,
+    recorded: bool,
 ) -> str:
     """Return the SQL that `upgrade_tables` would run, record included, without a connection."""
     from alembic import command

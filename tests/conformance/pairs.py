@@ -10,10 +10,11 @@ import pytest
 import sqlalchemy as sa
 from onestep_sql.mysql.execution_schema import build_execution_tables as mysql_tables
 from onestep_sql.postgres.execution_schema import build_execution_tables as postgresql_tables
-from opsctl.cli import main as entry
-from opsctl.cli import state
 from servers import Database
 from sqlalchemy.pool import NullPool
+
+from opsctl.cli import main as entry
+from opsctl.cli import state
 
 EXECUTIONS, ATTEMPTS = "onestep_executions", "onestep_execution_attempts"
 

@@ -87,4 +87,6 @@ def server_variables_kept(database: Database, statements: list[str]) -> Iterator
         yield
     finally:
         for name, value in before.items():
-            database.execute(f"SET GLOBAL {name} = '{value}'" if isinstance(value, str) else f"SET GLOBAL {name} = {value}")
+            database.execute(
+                f"SET GLOBAL {name} = '{value}'" if isinstance(value, str) else f"SET GLOBAL {name} = {value}"
+            )

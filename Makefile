@@ -1,0 +1,34 @@
+# make demo    try opsctl on a database of its own     (DEMO_DB=mysql: on MySQL)
+# make test    every test on every server, then the lean ones with the oldest supported libraries
+#              (TEST_DB=mysql,postgresql: on these only; TEST_DB=none: what needs no server; ARGS="-x -k name": for pytest)
+# make lint    ruff, mypy, import-linter
+# make setup   the virtual environments for all of these
+# make clean   remove what these have made here; the servers unpacked for tests stay (tests/servers/cache.sh says where)
+# PYTHON=/path/to/python names the interpreter to make the environments with.
+
+TEST_DB ?= mysql,mariadb,postgresql,redis
+BIN := .venv/bin
+
+.PHONY: demo test lint setup clean
+
+demo:
+	@.ci/bootstrap demo
+	@$(BIN)/python -m opsctl.demo $(if $(DEMO_DB),--db $(DEMO_DB))
+
+test:
+	@.ci/bootstrap test oldest
+	$(BIN)/pytest --db $(TEST_DB) $(ARGS)
+	.venv-oldest/bin/pytest --db $(TEST_DB) -m "not slow" $(ARGS) $(wildcard tests/unit tests/cli tests/conformance)
+
+lint:
+	@.ci/bootstrap test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup:
+	@.ci/bootstrap test oldest
+
+clean:
+	rm -rf .venv .venv-oldest dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,59 @@
+"""Ctrl-C and SIGTERM as an exception, but never at a moment when it would lose a process or a directory."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+
+class Interrupted(SystemExit):
+    """A signal ended the demo. A SystemExit, so that asyncio lets it through."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
+class Interrupts:
+    """The handlers of this process. The first signal raises Interrupted; later ones do not disturb the clearing up."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._pending: int | None = None
+        self._over = False
+
+    def install(self) -> None:
+        """Take over SIGINT, SIGTERM and, where nohup has not had it ignored, SIGHUP."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    def end(self) -> None:
+        """From here on a signal changes nothing: everything is being cleared up anyway."""
+        self._over = True
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Let a signal wait until the block is through: what it makes is then known to whoever clears up."""
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            if self._pending is not None and not self._holders:
+                self._raise(self._pending)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._over:
+            return
+        if self._holders:
+            self._pending = self._pending or number
+        else:
+            self._raise(number)
+
+    def _raise(self, number: int) -> None:
+        if not self._over:
+            self._over = True
+            raise Interrupted(number)
