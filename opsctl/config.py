@@ -64,7 +64,7 @@ def find_dsn(flags: Flags, environment: Mapping[str, str], *, for_schema_change:
 
 
 def find_table(flags: Flags, environment: Mapping[str, str], *, which: str, family: str, default: str) -> Setting:
-    """Return the name of the `which` ("executions" or "attempts") table, from flag, OPSCTL_… or the family's variable."""
+    """Return the name of the `which` ("executions" or "attempts") table, from flag, OPSCTL_… or family's variable."""
     flag = flags.executions_table if which == "executions" else flags.attempts_table
     if flag is not None:
         return Setting(flag, f"--{which}-table")

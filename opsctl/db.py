@@ -115,9 +115,10 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
     Raises Unreachable (exit 3) when it cannot connect or log in within `timeouts.connect_s`, StatementRefused (exit 4)
     when the server refuses the session's settings.
     """
+    options = _connect_arguments(target, timeouts)
     engine = sa.create_engine(
         target.url,
-        connect_args=_connect_arguments(target, timeouts),
+        connect_args=options,
         poolclass=NullPool,
         hide_parameters=True,
     )
@@ -128,7 +129,7 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
         elapsed = time.monotonic() - started
         timed_out = timeouts.connect_s if elapsed >= timeouts.connect_s * 0.95 else None
         raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
-    line = _Line(engine, connection, target, started)
+    line = _Line(engine, connection, target, options, started)
     sa.event.listen(engine, "invalidate", line.on_invalidate)
     try:
         yield _prepare(connection, target, timeouts, line, read_only=read_only)
@@ -191,7 +192,7 @@ def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line
         if target.family == "mysql":
             line.place = line.place_on_server(connection.connection.dbapi_connection)
         connection.commit()
-    raw = connection.connection.dbapi_connection
+    raw: Any = connection.connection.dbapi_connection
     if target.family == "mysql" and hasattr(raw, "_read_timeout"):
         # Connecting had its own short limit; from here on a statement's applies, which the watchdog keeps. PyMySQL has
         # no public way to change it; a fault test (a server that falls silent in mid-query) fails should it ever move.
@@ -221,6 +222,9 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
             "charset": "utf8mb4",
             "program_name": APPLICATION_NAME,
         }
+        if target.url.password is not None:
+            # PyMySQL takes text for Latin-1; a server that was told the password by a client of today knows its UTF-8.
+            args["password"] = target.url.password.encode()
         return args
     args.setdefault("application_name", APPLICATION_NAME)
     args["connect_timeout"] = max(2, seconds)  # libpq takes anything below 2 for 2
@@ -231,10 +235,18 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
 class _Line:
     """What a session's statement can be ended with from elsewhere, on the server and on this side."""
 
-    def __init__(self, engine: sa.Engine, connection: sa.Connection, target: Target, started: float) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        connection: sa.Connection,
+        target: Target,
+        options: dict[str, Any],
+        started: float,
+    ) -> None:
         self.place: tuple[Any, ...] | None = None
+        self._options = options
         self._engine = engine
-        self._raw = connection.connection.dbapi_connection
+        self._raw: Any = connection.connection.dbapi_connection
         self._target = target
         self._started = started
 
@@ -267,9 +279,7 @@ class _Line:
         args, options = dialect.create_connect_args(self._target.url)
         limits = {"connect_timeout": _CANCEL_S, "read_timeout": _CANCEL_S, "write_timeout": _CANCEL_S}
         assert dialect.loaded_dbapi is not None
-        other = dialect.loaded_dbapi.connect(
-            *args, **{**options, **self._target.connect_args, **limits, "program_name": APPLICATION_NAME}
-        )
+        other = dialect.loaded_dbapi.connect(*args, **{**options, **self._options, **limits})
         with contextlib.closing(other), other.cursor() as cursor:
             *server, number = self.place
             *this_server, own_number = self.place_on_server(other)

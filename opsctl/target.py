@@ -178,14 +178,14 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 @lru_cache
 def _every_form(secret: str) -> re.Pattern[str]:
-    forms = {secret, unquote(secret)}
-    forms |= {form.replace(quote_, quote_ * 2) for form in forms for quote_ in "'\""}
+    plain = {secret, unquote(secret)} - {""}
     # A driver quotes a statement, and Python or JSON quotes the driver's message: one after the other.
-    for _ in range(2):
-        forms |= {written for form in forms for written in _quoted(form)}
-    pattern = "|".join(
-        "".join(map(_plain_or_percent, form)) for form in sorted(filter(None, forms), key=len, reverse=True)
-    )
+    once = {form for text in plain for form in _quoted(text)}
+    twice = {form for text in once for form in _quoted(text)}
+    patterns = {re.escape(form) for form in once | twice} | {
+        "".join(map(_plain_or_percent, text)) for text in plain
+    }
+    pattern = "|".join(sorted(patterns, key=len, reverse=True))
     # A password of three letters must not turn words that contain it into stars.
     return re.compile(pattern if len(secret) > 3 else rf"(?<!\w)(?:{pattern})(?!\w)")
 
@@ -197,6 +197,8 @@ def _quoted(text: str) -> Iterator[str]:
         yield from (bare, bare.replace("'", "\\'"))
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
+    for bare in (text, text.replace("\\", "\\\\")):
+        yield from (bare, bare.replace("'", "''"), bare.replace("'", "\\'"), bare.replace('"', '""'))
 
 
 def _plain_or_percent(character: str) -> str:
@@ -260,7 +262,7 @@ def _mysql_arguments(query: Mapping[str, str], origin: str, warnings: list[str])
 
 
 def _tls_context(files: Mapping[str, str], verify: Mapping[str, bool], origin: str) -> ssl.SSLContext:
-    """Return a context that checks what the options ask for; as for the mysql client, without a CA nothing need be checked.
+    """Return a context that checks what the options ask for: nothing unless they ask or name a CA, as the mysql client.
 
     PyMySQL's own, made from the same options, checks no host name unless a CA file is given.
     """

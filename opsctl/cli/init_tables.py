@@ -14,7 +14,7 @@ from opsctl.cli.options import database_options, find_place
 from opsctl.db import open_session
 from opsctl.errors import Guarded, UsageError
 from opsctl.ops.audit import Audit
-from opsctl.ops.tables import NOTHING, REFUSE, Plan, apply_plan, dry_run_sql, plan_tables
+from opsctl.ops.tables import NOTHING, REFUSE, Plan, apply_plan, dry_run_sql, plan_again_locked, plan_tables
 from opsctl.render import render_verification
 
 
@@ -35,6 +35,8 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
         open_session(place.target, place.timeouts, read_only=dry_run) as session,
     ):
         plan = plan_tables(session, place.pair, schema=place.schema)
+        if plan.action == REFUSE and not dry_run:
+            plan = plan_again_locked(session, place.pair, schema=place.schema)
         if dry_run and plan.action not in (NOTHING, REFUSE):
             click.echo(f"-- {place.target}, {session.server}: would {plan.summary}")
             click.echo(dry_run_sql(session, place.pair, plan))

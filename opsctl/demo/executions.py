@@ -10,7 +10,7 @@ from typing import Any
 
 from onestep.execution import ExecutionClient  # type: ignore[import-untyped]
 
-from opsctl.demo.worker_app import NAMESPACE, TASK
+from opsctl.demo.contract import NAMESPACE, TASK
 
 _WAIT_S = 30.0
 _POLL_S = 0.1
@@ -64,17 +64,17 @@ async def submit_all(client: Any, say: Callable[[str], None]) -> dict[str, str]:
     return ids
 
 
-async def cancel(client: Any, execution_id: str) -> str:
-    """Cancel a running execution; return the status it has then."""
-    await _wait_for(client, [execution_id], lambda status: status == "running", "be running")
+async def cancel(client: Any, execution_id: str, alive: Callable[[], bool]) -> str:
+    """Cancel an execution once it runs; return the status it has then. `alive`: does the worker still run?"""
+    await _wait_for(client, [execution_id], lambda status: status == "running", "been begun", alive)
     execution = await client.cancel(execution_id, reason="the demo has seen enough of it")
     return str(execution.status.value)
 
 
-async def wait_for_end(client: Any, ids: Sequence[str]) -> None:
+async def wait_for_end(client: Any, ids: Sequence[str], alive: Callable[[], bool]) -> None:
     """Wait until each execution has come to an end."""
     ends = ("succeeded", "failed", "cancelled", "expired")
-    await _wait_for(client, ids, lambda status: status in ends, "come to an end")
+    await _wait_for(client, ids, lambda status: status in ends, "come to an end", alive)
 
 
 async def table(client: Any, ids: dict[str, str]) -> list[str]:
@@ -97,12 +97,16 @@ async def table(client: Any, ids: dict[str, str]) -> list[str]:
     return lines
 
 
-async def _wait_for(client: Any, ids: Sequence[str], condition: Callable[[str], bool], what: str) -> None:
+async def _wait_for(
+    client: Any, ids: Sequence[str], reached: Callable[[str], bool], what: str, alive: Callable[[], bool]
+) -> None:
     end = time.monotonic() + _WAIT_S
     while True:
         states = [(await client.get(execution_id)).status.value for execution_id in ids]
-        if all(map(condition, states)):
+        if all(map(reached, states)):
             return
+        if not alive():
+            raise Unexpected("the worker has ended before its work")
         if time.monotonic() > end:
-            raise Unexpected(f"after {_WAIT_S:g} s the executions have not {what}: they are {', '.join(states)}")
+            raise Unexpected(f"after {_WAIT_S:g} s they have not {what}, but are {', '.join(states)}")
         await asyncio.sleep(_POLL_S)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ class Stage:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of opsctl and onestep: this one, with a home in which no settings lie."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", _KEPT)}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_CONFIG_", _KEPT))}
         if site.ENABLE_USER_SITE:
             kept.setdefault("PYTHONUSERBASE", site.getuserbase())  # it would be looked for in the new home
         if sys.stdout.isatty():
@@ -124,9 +124,11 @@ class Stage:
             self.clearing.callback(stop, process, stop_by)
         return process
 
-    def run(self, argv: Sequence[str | Path], **options: Any) -> tuple[int, str, str]:
-        """Run a process to its end; return its exit code, stdout and stderr."""
-        process = self.start(argv, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
+    def run(
+        self, argv: Sequence[str | Path], *, stderr: int = subprocess.STDOUT, **options: Any
+    ) -> tuple[int, str, str]:
+        """Run a process to its end; return its exit code, stdout and, where `stderr` is a pipe of its own, stderr."""
+        process = self.start(argv, stdout=subprocess.PIPE, stderr=stderr, **options)
         try:
             out, err = process.communicate(timeout=_COMMAND_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -138,20 +140,20 @@ class Stage:
 
 
 def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM, grace_s: float = 5.0) -> int:
-    """End a process of a stage, and whatever it started in its session; return its exit code."""
+    """End a process of a stage and whatever is left in its session; return its exit code."""
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
     if process.poll() is None:
         process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace_s)
-    for _ in polls(2.0):
-        try:
+        # Only now, not for one that ended long ago: its number may be another's by then.
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: not permitted for a group of zombies
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # macOS says the latter of a group of zombies
-            break
-        process.poll()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+            process.wait()
+            for _ in polls(2.0):
+                os.killpg(process.pid, 0)
     return process.wait()
 
 
@@ -170,17 +172,12 @@ def tail(path: Path, lines: int = 15) -> str:
     return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
-def _base(account: Account | None) -> str | None:
+def _base(account: Account | None) -> str:
     """Return where temporary files go; not where that has too long a name, or the server's account cannot go."""
     usual = Path(tempfile.gettempdir()).resolve()
-    fits: Callable[[Path], bool] = lambda path: (
-        len(str(path)) <= _LONGEST_BASE
-        and (  # noqa: E731
-            account is None or account.may_enter(path)
-        )
-    )
-    for path in (usual, Path("/tmp"), Path("/var/tmp")):  # noqa: S108
-        if path.is_dir() and os.access(path, os.W_OK) and fits(path):
+    for path in (usual, Path("/tmp"), Path("/var/tmp")):
+        reached = path.is_dir() and os.access(path, os.W_OK) and (account is None or account.may_enter(path))
+        if reached and len(str(path)) <= _LONGEST_BASE:
             return str(path)
     return str(usual)
 
@@ -191,4 +188,4 @@ def _remove(directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():
             return
-    print(f"opsctl.demo: {directory} could not be removed", file=sys.stderr)
+    raise Unreachable(f"{directory} could not be removed", "remove it by hand")

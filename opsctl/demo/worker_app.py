@@ -12,9 +12,7 @@ from typing import Any
 
 from onestep import OneStepApp  # type: ignore[import-untyped]
 
-NAMESPACE = "demo"
-TASK = "write_report"
-VARIABLES = {"postgresql": "POSTGRES_EXECUTION_DSN", "mysql": "MYSQL_EXECUTION_DSN"}
+from opsctl.demo.contract import NAMESPACE, TASK, VARIABLES
 
 
 def _source() -> Any:

@@ -38,15 +38,18 @@ class MySQL:
         return GLOBAL_DDL_LOCK, derive_name("lock_", pair.executions, pair.attempts, max_length=_LOCK_NAME_LIMIT)
 
     def session_setup(self, timeouts: Timeouts, *, read_only: bool) -> list[str]:
-        """Return the SET statements of a session: UTC, READ COMMITTED, timeouts, quoting as the readers expect it."""
+        """Return the SET statements of a session: UTC, READ COMMITTED, timeouts, quoting as the readers expect it.
+
+        A session that writes leaves transaction_read_only as it is: a server that has it on is not to be written to.
+        """
         lock_s = max(1, round(timeouts.lock_s))
-        return [
+        statements = [
             f"SET SESSION time_zone = '+00:00', SESSION sql_mode = '{_SQL_MODE}',"
             f" SESSION sql_quote_show_create = 1, SESSION lock_wait_timeout = {lock_s},"
             f" SESSION innodb_lock_wait_timeout = {lock_s}, {self.statement_timeout(timeouts.longest_s)}",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-            f"SET SESSION TRANSACTION READ {'ONLY' if read_only else 'WRITE'}",
         ]
+        return [*statements, "SET SESSION TRANSACTION READ ONLY"] if read_only else statements
 
     def statement_timeout(self, seconds: float) -> str:
         """Return the assignment that limits a statement; MySQL's covers only SELECT, the client ends the rest."""
@@ -107,7 +110,7 @@ _UNREACHABLE: dict[int, str] = {
     4151: "the account is locked: ALTER USER … ACCOUNT UNLOCK",
 }
 
-_READ_ONLY = "this server is read only (a replica?): use the DSN of the primary"
+_READ_ONLY = "this server is read only (a replica?): use the DSN of the primary, or have it made writable"
 
 #: Server codes that mean: understood, and refused.
 _REFUSED: dict[int, str] = {
@@ -120,7 +123,7 @@ _REFUSED: dict[int, str] = {
     1290: _READ_ONLY,
     1370: _GRANT,
     1410: _GRANT,
-    1792: "the session is read only: this is a bug of opsctl, please report it",
+    1792: "transaction_read_only is on for this server: use the DSN of the primary, or have it turned off",
     1836: _READ_ONLY,
     3100: "the server's replication plugin refused: read its error log",
     3750: "sql_require_primary_key is on: this is a bug of opsctl, please report it",

@@ -47,11 +47,12 @@ class PostgreSQL:
         settings = {
             "timezone": "UTC",
             "default_transaction_isolation": "read committed",
-            "default_transaction_read_only": "on" if read_only else "off",
             "lock_timeout": f"{max(1, round(timeouts.lock_s * 1000))}ms",
             "statement_timeout": f"{max(1, round(timeouts.longest_s * 1000))}ms",
             "client_min_messages": "warning",
         }
+        if read_only:  # else as it is: who turned it on for a database or a role does not want it written to
+            settings["default_transaction_read_only"] = "on"
         calls = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         return [f"SELECT {calls}"]
 
@@ -78,7 +79,7 @@ _STATES: dict[str, tuple[str, str]] = {
         "unreachable",
         "find the holder with pg_blocking_pids() and pg_stat_activity, let it finish, and run the command again; or raise --lock-timeout",
     ),
-    "25006": ("refused", "this server is read only (a standby?): use the DSN of the primary"),
+    "25006": ("refused", "a standby, or default_transaction_read_only is on for it: use the DSN of the primary, or have it made writable"),
     "42501": (
         "refused",
         "have the right that the message names granted to this role, or use the migration role's DSN",

@@ -124,6 +124,15 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None) -> Plan:
     return plan
 
 
+def plan_again_locked(session: Session, pair: Pair, *, schema: str | None) -> Plan:
+    """Look again while nobody creates the pair: onestep makes a table first and its indexes after, one by one.
+
+    A difference seen without the locks may be such a moment. Raises Unreachable when a lock is not had in time.
+    """
+    with _ddl_locks(session, pair):
+        return plan_tables(session, pair, schema=schema)
+
+
 def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
     """Return the exact SQL that `apply_plan` would send for `plan`, locks and record included."""
     dialect = session.dialect
@@ -308,5 +317,6 @@ __all__ = [
     "Plan",
     "apply_plan",
     "dry_run_sql",
+    "plan_again_locked",
     "plan_tables",
 ]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 Value = str | None
 Truth = bool | None
 
-#: Stands for every value that neither rule names.
+#: Stands for every value that neither rule names; where columns are compared with each other, there is one for each.
 OTHER = "\0other"
 
 _MAX_COMBINATIONS = 20_000
@@ -70,7 +70,10 @@ Expression = IsNull | Compare | Not | Junction
 def parse(text: str) -> Expression:
     """Parse a boolean expression as MySQL, MariaDB or PostgreSQL prints it. Raises Unparsable."""
     parser = _Parser(text)
-    expression = parser.disjunction()
+    try:
+        expression = parser.disjunction()
+    except RecursionError:
+        raise Unparsable("nested too deeply") from None
     parser.expect_end()
     return expression
 
@@ -108,14 +111,26 @@ def rejected_values(expected: str, actual: str) -> tuple[list[str], list[str]]:
 
 
 def normalise(text: str) -> str:
-    """Return `text` in one spelling of white space, keyword case, quotes and outer parentheses; literals untouched."""
-    tokens = [
-        token.text.lower() if token.kind == "word" else f"'{token.text}'" if token.kind == "literal" else token.text
-        for token in _tokens(text)
-    ]
+    """Return `text` in one spelling of white space, keyword case, quotes and outer parentheses; literals untouched.
+
+    A text that cannot even be cut into tokens comes back as it is.
+    """
+    try:
+        tokens = [_spelled(token) for token in _tokens(text)]
+    except Unparsable:
+        return text.strip()
     while len(tokens) > 2 and tokens[0] == "(" and _closes(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return " ".join(tokens)
+
+
+def _spelled(token: _Token) -> str:
+    if token.kind == "literal":
+        return "'" + token.text.replace("'", "''") + "'"
+    if token.kind == "name":
+        plain = re.fullmatch(r"[a-z_][a-z0-9_$]*", token.text) and token.text not in _RESERVED
+        return token.text if plain else f"`{token.text}`"
+    return token.text.lower() if token.kind == "word" else token.text
 
 
 def _closes(tokens: list[str]) -> int:
@@ -131,7 +146,7 @@ def _say(row: Mapping[str, Value]) -> str:
     def shown(value: Value) -> str:
         if value is None:
             return "NULL"
-        return "any other value" if value == OTHER else f"'{value}'"
+        return "any other value" if value.startswith(OTHER) else f"'{value}'"
 
     return " and ".join(f"{name} = {shown(value)}" for name, value in sorted(row.items()))
 
@@ -147,12 +162,14 @@ def _differences(expected: Expression, actual: Expression, *, as_check: bool) ->
             elif operand.value is not None:
                 literals.add(operand.value)
     names = sorted(values)
+    if any(_compares_columns(expression) for expression in (expected, actual)):
+        literals |= {OTHER + str(number) for number in range(1, len(names))}
     if len(literals) ** len(names) > _MAX_COMBINATIONS:
         # Columns compared with no literal behave alike for every value that is not NULL.
         literals = {None, OTHER} if not _compares(expected) and not _compares(actual) else literals
         if len(literals) ** len(names) > _MAX_COMBINATIONS:
             raise Unparsable("too many combinations")
-    ordered = sorted(literals, key=lambda value: (value is None, value == OTHER, value or ""))
+    ordered = sorted(literals, key=lambda value: (value is None, (value or "").startswith(OTHER), value or ""))
     result: list[tuple[Mapping[str, Value], bool]] = []
     for combination in itertools.product(ordered, repeat=len(names)):
         row = dict(zip(names, combination, strict=True))
@@ -172,6 +189,16 @@ def _compares(expression: Expression) -> bool:
     if isinstance(expression, Not):
         return _compares(expression.inner)
     return isinstance(expression, Compare)
+
+
+def _compares_columns(expression: Expression) -> bool:
+    if isinstance(expression, Junction):
+        return any(_compares_columns(part) for part in expression.parts)
+    if isinstance(expression, Not):
+        return _compares_columns(expression.inner)
+    if isinstance(expression, IsNull):
+        return False
+    return sum(isinstance(operand, ColumnRef) for operand in (expression.operand, *expression.choices)) > 1
 
 
 def _operands(expression: Expression) -> Iterator[Operand]:
@@ -197,6 +224,8 @@ def _evaluate(expression: Expression, row: Mapping[str, Value]) -> Truth:
     if isinstance(expression, Compare):
         value = _value(expression.operand, row)
         choices = [_value(choice, row) for choice in expression.choices]
+        if not choices:
+            return False
         if value is None:
             return None
         if value in choices:
@@ -221,15 +250,22 @@ class _Token:
 
 _TOKEN = re.compile(
     r"""\s+
-    | (?P<introduced>_[a-z0-9]+\s*)?(?P<quote>\\?')(?P<literal>(?:[^'\\]|''|\\.)*?)\\?'(?!')
+    | (?:_[a-z0-9]+\s*|E)?'(?P<literal>(?:[^'\\]|''|\\.)*)'
+    | (?:_[a-z0-9]+\s*)?\\'(?P<escaped>[^'\\]*)\\'
     | `(?P<backtick>(?:[^`]|``)*)`
     | "(?P<double>(?:[^"]|"")*)"
     | (?P<number>\d+(?:\.\d+)?)
     | (?P<word>[A-Za-z_][A-Za-z0-9_$]*)
     | (?P<symbol>::|<>|!=|<=|>=|\|\||&&|[-+*/%<>=(),.\[\]~!@#&|^?:;{}])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
+_ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "Z": "\x1a", "'": "'", '"': '"', "\\": "\\"}
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "'" if match[1] is None else _ESCAPED.get(match[1], match[0])
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -241,9 +277,12 @@ def _tokens(text: str) -> list[_Token]:
             raise Unparsable(f"cannot read {text[position : position + 20]!r}")
         position = match.end()
         if match["literal"] is not None:
-            tokens.append(_Token("literal", re.sub(r"''|\\(.)", lambda m: m[1] or "'", match["literal"])))
+            tokens.append(_Token("literal", _ESCAPE.sub(_unescaped, match["literal"])))
+        elif match["escaped"] is not None:
+            tokens.append(_Token("literal", match["escaped"]))
         elif match["backtick"] is not None:
-            tokens.append(_Token("name", match["backtick"].replace("``", "`")))
+            # MySQL and MariaDB, which quote so, ignore the case of a column's name.
+            tokens.append(_Token("name", match["backtick"].replace("``", "`").lower()))
         elif match["double"] is not None:
             tokens.append(_Token("name", match["double"].replace('""', '"')))
         elif match["number"]:
@@ -346,7 +385,8 @@ class _Parser:
             body = literal.value[1:-1]
             if any(character in body for character in '"\\{}'):
                 raise Unparsable("an array literal with quotes")
-            choices = tuple(Literal(item) for item in body.split(",")) if body else ()
+            items = body.split(",") if body else []
+            choices = tuple(Literal(None if item.upper() == "NULL" else item) for item in items)
         self._casts()
         while opened:
             self._expect(")")
@@ -381,7 +421,7 @@ class _Parser:
         if token.kind == "word" and token.text.lower() == "null":
             return Literal(None)
         if token.kind == "word" and token.text.lower() not in _RESERVED and not self._peek("("):
-            return ColumnRef(token.text)
+            return ColumnRef(token.text.lower())
         raise Unparsable(f"{token.text!r} cannot be evaluated")
 
     def _casts(self) -> None:

