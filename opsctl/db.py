@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from opsctl.dialects import AnyDialect, dialect_of
 from opsctl.dialects.base import Failure, Server, Timeouts
-from opsctl.dialects.mysql import explain_error
+from opsctl.dialects.mysql import SQL_MODE, explain_error
 from opsctl.dialects.postgresql import explain_connect_text, explain_state
 from opsctl.errors import OpsctlError, StatementRefused, Unreachable
 from opsctl.target import Target
@@ -221,6 +221,8 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
             "write_timeout": seconds,
             "charset": "utf8mb4",
             "program_name": APPLICATION_NAME,
+            # Before SQLAlchemy looks: under ANSI_QUOTES it would go on quoting with " when the mode has changed.
+            "sql_mode": SQL_MODE,
         }
         if target.url.password is not None:
             # PyMySQL takes text for Latin-1; a server that was told the password by a client of today knows its UTF-8.

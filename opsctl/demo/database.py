@@ -26,7 +26,8 @@ class Database:
         if self.family == "postgresql":
             import psycopg
 
-            return psycopg.connect(self.dsn, autocommit=True, connect_timeout=10)
+            options = "-c statement_timeout=30000"
+            return psycopg.connect(self.dsn, autocommit=True, connect_timeout=10, options=options)
         import pymysql
 
         url = parse_dsn(self.dsn, origin="the demo").url
@@ -39,6 +40,7 @@ class Database:
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=10,
+            read_timeout=30,
         )
 
 

@@ -64,17 +64,20 @@ async def submit_all(client: Any, say: Callable[[str], None]) -> dict[str, str]:
     return ids
 
 
-async def cancel(client: Any, execution_id: str, alive: Callable[[], bool]) -> str:
-    """Cancel an execution once it runs; return the status it has then. `alive`: does the worker still run?"""
-    await _wait_for(client, [execution_id], lambda status: status == "running", "been begun", alive)
+async def cancel(client: Any, execution_id: str, may_go_on: Callable[[], None]) -> str:
+    """Cancel an execution once it runs; return the status it has then.
+
+    `may_go_on` is called between the polls, and raises when there is no use in waiting.
+    """
+    await _wait_for(client, [execution_id], lambda status: status == "running", "been begun", may_go_on)
     execution = await client.cancel(execution_id, reason="the demo has seen enough of it")
     return str(execution.status.value)
 
 
-async def wait_for_end(client: Any, ids: Sequence[str], alive: Callable[[], bool]) -> None:
-    """Wait until each execution has come to an end."""
+async def wait_for_end(client: Any, ids: Sequence[str], may_go_on: Callable[[], None]) -> None:
+    """Wait until each execution has come to an end; `may_go_on` as for cancel."""
     ends = ("succeeded", "failed", "cancelled", "expired")
-    await _wait_for(client, ids, lambda status: status in ends, "come to an end", alive)
+    await _wait_for(client, ids, lambda status: status in ends, "come to an end", may_go_on)
 
 
 async def table(client: Any, ids: dict[str, str]) -> list[str]:
@@ -98,15 +101,14 @@ async def table(client: Any, ids: dict[str, str]) -> list[str]:
 
 
 async def _wait_for(
-    client: Any, ids: Sequence[str], reached: Callable[[str], bool], what: str, alive: Callable[[], bool]
+    client: Any, ids: Sequence[str], reached: Callable[[str], bool], what: str, may_go_on: Callable[[], None]
 ) -> None:
     end = time.monotonic() + _WAIT_S
     while True:
         states = [(await client.get(execution_id)).status.value for execution_id in ids]
         if all(map(reached, states)):
             return
-        if not alive():
-            raise Unexpected("the worker has ended before its work")
+        may_go_on()
         if time.monotonic() > end:
             raise Unexpected(f"after {_WAIT_S:g} s they have not {what}, but are {', '.join(states)}")
         await asyncio.sleep(_POLL_S)

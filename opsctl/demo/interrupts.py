@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 class Interrupted(SystemExit):
     """A signal ended the demo. A SystemExit, so that asyncio lets it through."""
@@ -26,24 +28,34 @@ class Interrupts:
 
     def install(self) -> None:
         """Take over SIGINT, SIGTERM and, where nohup has not had it ignored, SIGHUP."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
 
     def end(self) -> None:
-        """From here on a signal changes nothing: everything is being cleared up anyway."""
+        """From here on a signal changes nothing, to the end of the process: everything is being cleared up anyway."""
         self._over = True
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Let a signal wait until the block is through: what it makes is then known to whoever clears up."""
+        """Let a signal wait until the block is through, or comes to `check`.
+
+        What the block makes is then known to whoever clears up, and a driver in it is not torn from its protocol.
+        """
         self._holders += 1
         try:
             yield
         finally:
             self._holders -= 1
-            if self._pending is not None and not self._holders:
-                self._raise(self._pending)
+            if not self._holders:
+                self.check()
+
+    def check(self) -> None:
+        """Raise Interrupted if a signal came in while it was held."""
+        if self._pending is not None:
+            self._raise(self._pending)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._over:

@@ -56,7 +56,7 @@ def start_postgresql(stage: Stage) -> Database:
         if port := _start_on_free_port(stage, programs, directory, last=last):
             break
     server = f"postgresql://{_USER}@127.0.0.1:{port}"
-    with _connect(f"{server}/postgres") as connection:
+    with stage.interrupts.held(), _connect(f"{server}/postgres") as connection:
         connection.execute("CREATE DATABASE demo")
         version = connection.info.parameter_status("server_version")
     return Database("postgresql", f"{server}/demo", f"PostgreSQL {version}")
@@ -101,7 +101,8 @@ def _start_on_free_port(stage: Stage, programs: Path, directory: Path, *, last: 
                 f"PostgreSQL ended with {process.returncode}: {last_line(tail(log))}", "run the demo again"
             )
         try:
-            _connect(f"postgresql://{_USER}@127.0.0.1:{port}/postgres").close()
+            with stage.interrupts.held():
+                _connect(f"postgresql://{_USER}@127.0.0.1:{port}/postgres").close()
         except psycopg.OperationalError:
             continue
         return port

@@ -8,8 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from opsctl.demo import executions
 from opsctl.demo.contract import VARIABLES
@@ -31,6 +30,7 @@ _DRIFT = {
         f"ALTER TABLE onestep_executions ADD CONSTRAINT ck_onestep_executions_status CHECK (status IN ({_STATUSES}));",
     ),
 }
+_CLIENT_S = 75.0
 _WORKER = "opsctl.demo.worker_app:app"
 
 
@@ -70,7 +70,8 @@ class Story:
                 [sys.executable, "-m", "onestep.cli", "run", _WORKER], stdout=stream, stderr=subprocess.STDOUT
             )
         try:
-            lines = asyncio.run(self._submit_and_wait(lambda: worker.poll() is None))
+            with self._stage.interrupts.held():
+                lines = asyncio.run(self._submit_and_wait(worker))
         except Unexpected as error:
             raise Unexpected(f"{error}\nThe worker's log ends so:\n{tail(log)}") from None
         say("")
@@ -82,18 +83,25 @@ class Story:
             raise Unexpected(f"the worker ended with {code}, not 0\nIts log ends so:\n{tail(log)}")
         say("The worker has ended in order.")
 
-    async def _submit_and_wait(self, alive: Callable[[], bool]) -> list[str]:
-        async with executions.client_of(self._database.family, self._database.dsn) as client:
+    async def _submit_and_wait(self, worker: subprocess.Popen[str]) -> list[str]:
+        def may_go_on() -> None:
+            self._stage.interrupts.check()
+            if worker.poll() is not None:
+                raise Unexpected(f"the worker ended before its work, with {worker.returncode}")
+
+        async with (
+            asyncio.timeout(_CLIENT_S),
+            executions.client_of(self._database.family, self._database.dsn) as client,
+        ):
             ids = await executions.submit_all(client, say)
-            status = await executions.cancel(client, ids["west"], alive)
+            status = await executions.cancel(client, ids["west"], may_go_on)
             say(f"cancelled  west   while it ran: {status}, until the worker's next heartbeat")
-            await executions.wait_for_end(client, list(ids.values()), alive)
+            await executions.wait_for_end(client, list(ids.values()), may_go_on)
             return await executions.table(client, ids)
 
     def _spoil(self) -> None:
         self._step("4. A colleague tidies up by hand: an index is gone, and a CHECK has lost the status 'expired'")
-        with self._database.connect() as connection:
-            self._sql(connection, _DRIFT[self._database.family])
+        self._sql(_DRIFT[self._database.family])
         say("")
         say("Nothing fails at once, and that is the trouble. opsctl says what will:")
         say("")
@@ -110,8 +118,7 @@ class Story:
             raise Unexpected("no finding has a fix")
         say('Now what stands in the field "fix" of each finding there, one statement after the other:')
         say("")
-        with self._database.connect() as connection:
-            self._sql(connection, [f"{part.rstrip(';')};" for fix in fixes for part in fix.split(";\n")])
+        self._sql([f"{part.rstrip(';')};" for fix in fixes for part in fix.split(";\n")])
         say("")
         self._opsctl("verify-schema", expected="match")
         say("")
@@ -137,10 +144,12 @@ class Story:
             raise Unexpected(f"{line} does not say {expected!r}")
         return out
 
-    def _sql(self, connection: Any, statements: Sequence[str]) -> None:
+    def _sql(self, statements: Sequence[str]) -> None:
         prompt = "mysql" if self._database.family == "mysql" else "psql"
-        with connection.cursor() as cursor:
+        interrupts = self._stage.interrupts
+        with interrupts.held(), self._database.connect() as connection, connection.cursor() as cursor:
             for statement in statements:
+                interrupts.check()
                 self._command(statement, f"{prompt}> ")
                 cursor.execute(statement)
 

@@ -12,7 +12,7 @@ GLOBAL_DDL_LOCK = "lock_onestep_execution_ddl"
 _LOCK_NAME_LIMIT = 64
 
 #: A mode of our own: with ANSI_QUOTES or NO_FIELD_OPTIONS in the server's, SHOW CREATE TABLE prints another dialect.
-_SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION"
+SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION"
 
 
 class MySQL:
@@ -44,7 +44,7 @@ class MySQL:
         """
         lock_s = max(1, round(timeouts.lock_s))
         statements = [
-            f"SET SESSION time_zone = '+00:00', SESSION sql_mode = '{_SQL_MODE}',"
+            f"SET SESSION time_zone = '+00:00',"
             f" SESSION sql_quote_show_create = 1, SESSION lock_wait_timeout = {lock_s},"
             f" SESSION innodb_lock_wait_timeout = {lock_s}, {self.statement_timeout(timeouts.longest_s)}",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",

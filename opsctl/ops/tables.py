@@ -26,6 +26,7 @@ from opsctl.schema.verify import DRIFT, MATCH, Verification, uuid_type_of, verif
 from opsctl.schema.versions import (
     TABLES_HEAD,
     forget_tables,
+    load_alembic,
     qualified,
     read_versions,
     upgrade_sql,
@@ -165,6 +166,7 @@ def apply_plan(
     `progress` is told each step. Raises Unreachable when a lock is not had within the session's lock timeout. On any
     error PostgreSQL is as before; MySQL and MariaDB may have whole tables more, which the next run completes.
     """
+    load_alembic()
     for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
         try:
             with _ddl_locks(session, pair):

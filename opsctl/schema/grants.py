@@ -63,7 +63,7 @@ def read_mysql_rights(session: Session) -> MySQLRights:
 
 def _privileges(text: str) -> set[str]:
     names = {name.strip().upper() for name in re.sub(r"\([^)]*\)", "(…)", text).split(",")}
-    names = {name for name in names if "(" not in name}
+    names = {name for name in names if "(" not in name} - {"USAGE"}  # USAGE stands for no right at all
     return set(_ALL) if names & {"ALL", "ALL PRIVILEGES"} else names
 
 

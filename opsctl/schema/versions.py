@@ -54,6 +54,13 @@ def qualified(dialect: AnyDialect, name: str, schema: str | None) -> str:
     return f"{dialect.quote(schema)}.{dialect.quote(name)}" if schema else dialect.quote(name)
 
 
+def load_alembic() -> None:
+    """Import what `upgrade_tables` needs: a tenth of a second that is better spent before a lock is taken."""
+    import alembic.command
+    import alembic.config
+    import alembic.runtime.environment  # noqa: F401
+
+
 def upgrade_tables(session: Session, pair: Pair, statements: list[str], *, schema: str | None) -> None:
     """Run `statements` as the revision `tables_0001` and record it, in the session's transaction and under its lock.
 

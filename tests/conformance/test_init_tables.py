@@ -132,7 +132,7 @@ def test_schema_is_where_the_tables_go(database: Database, opsctl: Opsctl) -> No
 
 @pytest.mark.slow
 def test_eight_at_once_and_onestep_among_them(
-    database: Database, cli: Callable[..., Any], reference_pythons: dict[str, Path], tmp_path: Path
+    database: Database, opsctl: Opsctl, reference_pythons: dict[str, Path], tmp_path: Path
 ) -> None:
     """20 rounds of eight init-tables and onestep's own creation, all released at one moment: no error, one pair."""
     starter = tmp_path / "start_together.py"
@@ -148,7 +148,7 @@ def test_eight_at_once_and_onestep_among_them(
             assert [answer["code"] for answer in answers] == [0] * len(processes), answers
             found = {name for name in tables_of(database) if name.endswith(str(round_))}
             assert {pair[0], pair[1]} <= found
-            verified = cli("verify-schema", "--dsn", database.dsn, "--executions-table", pair[0], "--attempts-table", pair[1])
+            verified = opsctl.verify(database, "--executions-table", pair[0], "--attempts-table", pair[1])
             assert verified.code == 0, verified.out
     finally:
         for process in processes:
