@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from opsctl.schema.comparison import Comparison
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding
 from opsctl.schema.fix import Fixer
 from opsctl.schema.model import Column, Table
@@ -13,16 +14,9 @@ from opsctl.schema.model import Column, Table
 _EMPTY_OBJECTS = frozenset(("json_object()", "'{}'", "cast('{}' as json)"))
 
 
-def compare_columns(
-    expected: Table,
-    live: Table,
-    fixer: Fixer,
-    *,
-    fold: Callable[[str], str],
-    unread: set[str],
-    postgresql: bool,
-) -> Iterator[Finding]:
-    """Yield what differs in the columns of `live`; `unread` names columns that were not read whole."""
+def compare_columns(c: Comparison) -> Iterator[Finding]:
+    """Yield what differs in the columns."""
+    expected, live, fixer, fold = c.expected, c.live, c.fixer, c.fold
     there = {fold(column.name): column for column in live.columns}
     for wanted in expected.columns:
         column = there.pop(fold(wanted.name), None)
@@ -39,8 +33,8 @@ def compare_columns(
                 message,
                 fixer.add_column(wanted),
             )
-        elif fold(wanted.name) not in unread:
-            yield from _compare(wanted, column, live, fixer, postgresql=postgresql)
+        elif fold(wanted.name) not in c.unread:
+            yield from _compare(wanted, column, live, fixer, postgresql=c.postgresql)
     for column in there.values():
         yield _extra(column, live, fixer)
 

@@ -160,6 +160,20 @@ class _Parts:
     json_columns: set[str] = field(default_factory=set)
 
 
+def _label(part: _Cursor) -> str:
+    """Return the name of what `part` defines; the words before the parenthesis for what has no name."""
+    if part.tokens[0].kind == "word" and part.tokens[0].text.upper() == "PRIMARY":
+        return "PRIMARY"
+    words: list[str] = []
+    for token in part.tokens:
+        if token.kind == "name":
+            return token.text
+        if token.text == "(":
+            break
+        words.append(token.text)
+    return " ".join(words) or part.tokens[0].text
+
+
 class _Reader:
     def __init__(self, text: str, default_collation: Callable[[str], str]) -> None:
         self._cursor = _Cursor(_tokenise(text), text)
@@ -175,17 +189,21 @@ class _Reader:
         body = cursor.parenthesised_cursor()
         for part in body.split():
             self._part(part)
-        options = self._options(cursor)
+        options: dict[str, str] = {}
+        try:
+            while cursor.more():
+                self._option(cursor, options)
+        except ValueError as error:
+            self._parts.unread.append(Unread(name, "options", str(error)))
         charset = options.get("charset", "")
         collation = options.setdefault("collation", self._default_collation(charset) if charset else "")
         parts = self._parts
         columns = [self._finish(column, charset, collation) for column in parts.columns]
-        checks = [check for check in parts.checks if not self._is_json_check(check)]
         return Table(
             name=name,
             columns=tuple(columns),
             indexes=tuple(parts.indexes),
-            checks=tuple(checks),
+            checks=tuple(parts.checks),
             foreign_keys=tuple(parts.keys),
             options=options,
             unread=tuple(parts.unread),
@@ -201,7 +219,7 @@ class _Reader:
             if part.more():
                 raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
         except ValueError as error:
-            label = next((token.text for token in part.tokens if token.kind == "name"), first.text)
+            label = _label(part)
             self._parts.unread.append(Unread(label, "definition", str(error)))
 
     def _column(self, part: _Cursor) -> None:
@@ -224,13 +242,15 @@ class _Reader:
             return replace(column, charset=part.name())
         if part.accept("COLLATE"):
             return replace(column, collation=part.name())
+        if part.accept("GENERATED", "ALWAYS", "AS", "ROW"):
+            return replace(column, generated=f"ROW {part.name().upper()}")
         if part.accept("GENERATED", "ALWAYS", "AS") or part.accept("AS"):
             expression = part.parenthesised()
             kind = "STORED" if part.accept("STORED") or part.accept("PERSISTENT") else "VIRTUAL"
             part.accept("VIRTUAL")
             return replace(column, generated=f"({expression}) {kind}")
-        if part.accept("GENERATED", "ALWAYS", "AS", "ROW"):
-            return replace(column, generated=f"ROW {part.name()}")
+        if part.accept("WITHOUT", "SYSTEM", "VERSIONING") or part.accept("WITH", "SYSTEM", "VERSIONING"):
+            return column  # says only whether a versioned table keeps this column's history
         if part.accept("DEFAULT"):
             return replace(column, default=_default(part))
         if part.accept("ON", "UPDATE"):
@@ -243,7 +263,8 @@ class _Reader:
             return replace(column, comment=part.string())
         if part.accept("CHECK"):
             expression = part.parenthesised()
-            if _JSON_CHECK.fullmatch(expression) is not None:
+            json = _JSON_CHECK.fullmatch(expression)
+            if json is not None and json["name"].lower() == column.name.lower() and column.type == "longtext":
                 self._parts.json_columns.add(column.name)
             else:
                 self._parts.checks.append(Check(column.name, expression))
@@ -273,30 +294,28 @@ class _Reader:
         else:
             raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
 
-    def _options(self, cursor: _Cursor) -> dict[str, str]:
-        options: dict[str, str] = {}
-        while cursor.more():
-            if cursor.accept("PARTITION", "BY"):
-                options["partitions"] = cursor.rest()
-                break
-            if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
-                options["system versioning"] = "on"
-                continue
-            cursor.accept("DEFAULT")
-            key = cursor.name().lower()
-            if key == "character" and cursor.accept("SET"):
-                key = "charset"
-            cursor.accept("=")
-            options[{"collate": "collation"}.get(key, key)] = _option_value(cursor)
-        return options
+    def _option(self, cursor: _Cursor, options: dict[str, str]) -> None:
+        if cursor.accept("PARTITION", "BY"):
+            options["partitions"] = cursor.rest()
+            cursor.position = len(cursor.tokens)
+            return
+        if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
+            options["system versioning"] = "on"
+            return
+        cursor.accept("DEFAULT")
+        key = cursor.name().lower()
+        if key == "character" and cursor.accept("SET"):
+            key = "charset"
+        if key in ("data", "index") and cursor.accept("DIRECTORY"):
+            key += " directory"
+        cursor.accept("=")
+        options[{"collate": "collation"}.get(key, key)] = _option_value(cursor)
 
     def _finish(self, column: Column, table_charset: str, table_collation: str) -> Column:
         """Give a text column the charset and collation that it inherits, and JSON its name on MariaDB."""
-        if column.name in self._parts.json_columns or any(
-            self._is_json_check(check, column.name) for check in self._parts.checks
-        ):
-            if column.type == "longtext":
-                return replace(column, type="json", charset=None, collation=None)
+        # Only MariaDB prints a CHECK in the column, and only there is json this longtext.
+        if column.name in self._parts.json_columns:
+            return replace(column, type="json", charset=None, collation=None)
         if not column.type.startswith(_TEXT_TYPES):
             return replace(column, charset=None, collation=None)
         collation = column.collation
@@ -305,17 +324,10 @@ class _Reader:
         charset = column.charset or (collation.split("_")[0] if column.collation else table_charset)
         return replace(column, charset=charset, collation=collation)
 
-    def _is_json_check(self, check: Check, column: str | None = None) -> bool:
-        match = _JSON_CHECK.fullmatch(check.expression)
-        if match is None:
-            return False
-        longtext = {c.name for c in self._parts.columns if c.type == "longtext"}
-        return match["name"] in longtext if column is None else match["name"] == column
-
 
 _JSON_CHECK = re.compile(r"\(*json_valid\(`(?P<name>[^`]+)`\)\)*", re.IGNORECASE)
 _TEXT_TYPES = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
-_DISPLAY_WIDTH = re.compile(r"^(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
+_DISPLAY_WIDTH = re.compile(r"^(?!tinyint\(1\)$)(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
 
 
 def _column_type(part: _Cursor) -> str:
@@ -323,7 +335,12 @@ def _column_type(part: _Cursor) -> str:
     if text == "double" and part.accept("PRECISION"):
         text = "double"
     if part.peek("("):
-        text += f"({re.sub(chr(92) + 's+', '', part.parenthesised())})"
+        # White space in the values of an enum stays.
+        text += (
+            "("
+            + re.sub(r"('(?:[^'\\]|''|\\.)*')|\s+", lambda m: m[1] or "", part.parenthesised(), flags=re.DOTALL)
+            + ")"
+        )
     # A display width (int(11)) says nothing about what the column holds, but for tinyint(1), by custom a boolean.
     text = _DISPLAY_WIDTH.sub(r"\1", text)
     for word in ("UNSIGNED", "ZEROFILL"):
@@ -339,19 +356,22 @@ def _default(part: _Cursor) -> str | None:
         return _bare(part.parenthesised())
     token = part.next()
     if token.kind == "string":
-        return f"'{token.text}'" if not re.fullmatch(r"-?\d+", token.text) else token.text
+        return token.text if re.fullmatch(r"-?\d+", token.text) else _literal(token.text)
     if token.text in ("-", "+"):
         return token.text + part.next().text
     if token.kind == "word" and part.peek("("):
         return f"{token.text.lower()}({part.parenthesised()})"
-    if (
-        token.kind == "word"
-        and token.text.startswith("_")
-        and part.more()
-        and part.tokens[part.position].kind == "string"
-    ):
-        return f"'{part.string()}'"
+    if token.kind == "word" and part.more() and part.tokens[part.position].kind == "string":
+        # an introducer says nothing; b'0' and x'00' are other values than '0' and '00'
+        value = _literal(part.string())
+        return value if token.text.startswith("_") else token.text.lower() + value
+    if token.kind not in ("word", "name"):
+        raise ValueError(f"the default {token.text!r} is unknown to this version of opsctl")
     return token.text.lower()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _bare(expression: str) -> str:
@@ -430,6 +450,8 @@ def _foreign_key(part: _Cursor, name: str) -> ForeignKey:
     actions = {"DELETE": "NO ACTION", "UPDATE": "NO ACTION"}
     while part.accept("ON"):
         event = part.name().upper()
+        if event not in actions:
+            raise ValueError(f"ON {event} is unknown to this version of opsctl")
         words = [part.name().upper()]
         if words[0] in ("SET", "NO"):
             words.append(part.name().upper())
