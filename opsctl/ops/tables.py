@@ -147,7 +147,7 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
     ).strip()
     if plan.stale_record:
         name = qualified(dialect, version_table(pair), plan.schema)
-        record = f"DELETE FROM {name} WHERE version_num LIKE 'tables\\_%';\n\n{record}"
+        record = f"DELETE FROM {name} WHERE version_num LIKE 'tables\\_%';\n\n{record}"  # noqa: S608 (quoted)
     if isinstance(dialect, PostgreSQL):
         path = f"SET LOCAL search_path TO {dialect.quote(plan.schema or '')};\n\n"
         lock = f"SELECT pg_advisory_xact_lock({dialect.ddl_lock(pair)});\n\n"
