@@ -13,6 +13,11 @@ from opsctl.schema.expected import VERSION_TITLE
 from opsctl.schema.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from opsctl.schema.verify import Verification
 
+_KINDS = {kind: f"{kind} " for kind in ("column", "index", "check", "trigger")} | {
+    "foreign_key": "foreign key ",
+    "table": "table ",
+    "leftover": "",
+}
 _COLOURS = {ERROR: "red", WARNING: "yellow", INFO: "cyan"}
 
 
@@ -25,9 +30,8 @@ def use_colour(no_color: bool) -> bool:
     return sys.stdout.isatty()
 
 
-def render_verification(verification: Verification, fail_on: str = WARNING, *, no_color: bool = False) -> str:
+def render_verification(verification: Verification, fail_on: str = WARNING, *, colour: bool = False) -> str:
     """Return the answer of verify-schema: for each table what differs, what it does, and the fix; the verdict last."""
-    colour = use_colour(no_color)
     where = f", schema {verification.schema}" if verification.schema else ""
     lines = [f"{verification.target}{where} ({verification.product} {verification.version})"]
     for table in (verification.pair.executions, verification.pair.attempts):
@@ -66,7 +70,7 @@ def _finding(finding: Finding, colour: bool) -> list[str]:
     label = f"{finding.severity:<8}"
     if colour:
         label = click.style(label, fg=_COLOURS[finding.severity])
-    lines = _wrapped(f"{finding.object} {finding.message}", 11)
+    lines = _wrapped(f"{_KINDS[finding.kind]}{finding.object}: {finding.message}", 11)
     lines[0] = f"  {label} {lines[0].lstrip()}"
     for name, value in (("expected", finding.expected), ("actual", finding.actual)):
         if finding.severity != INFO:

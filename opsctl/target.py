@@ -182,9 +182,7 @@ def _every_form(secret: str) -> re.Pattern[str]:
     # A driver quotes a statement, and Python or JSON quotes the driver's message: one after the other.
     once = {form for text in plain for form in _quoted(text)}
     twice = {form for text in once for form in _quoted(text)}
-    patterns = {re.escape(form) for form in once | twice} | {
-        "".join(map(_plain_or_percent, text)) for text in plain
-    }
+    patterns = {re.escape(form) for form in once | twice} | {"".join(map(_plain_or_percent, text)) for text in plain}
     pattern = "|".join(sorted(patterns, key=len, reverse=True))
     # A password of three letters must not turn words that contain it into stars.
     return re.compile(pattern if len(secret) > 3 else rf"(?<!\w)(?:{pattern})(?!\w)")

@@ -15,7 +15,7 @@ from opsctl.db import open_session
 from opsctl.errors import Guarded, UsageError
 from opsctl.ops.audit import Audit
 from opsctl.ops.tables import NOTHING, REFUSE, Plan, apply_plan, dry_run_sql, plan_again_locked, plan_tables
-from opsctl.render import render_verification
+from opsctl.render import render_verification, use_colour
 
 
 @click.command("init-tables")
@@ -50,7 +50,8 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
 
 def _report(plan: Plan) -> int:
     if plan.action == REFUSE:
-        click.echo(render_verification(plan.verification))
+        colour = use_colour(state.current.no_color)
+        click.echo(render_verification(plan.verification, colour=colour), color=colour)
         state.say(f"opsctl: {plan.summary}\n  mend what verify-schema names, then run init-tables again")
         return errors.EXIT_NO
     click.echo(plan.summary if plan.action == NOTHING else f"done: {plan.summary}")

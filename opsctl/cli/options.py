@@ -29,52 +29,33 @@ class Place:
     timeouts: Timeouts
 
 
+def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Take a time limit between a millisecond and a day; "nan" and "inf" are floats too."""
+    if not 0.001 <= value <= 86_400:
+        raise click.BadParameter("give seconds, between 0.001 and 86400")
+    return value
+
+
 def database_options(*, lock_timeout_s: float) -> Callable[[Function], Function]:
     """Add the options that name a database, a pair and the limits of a session."""
 
+    def limit(flag: str, default_s: float, text: str) -> Callable[[Function], Function]:
+        help_text = f"{text}  [default: {default_s:g}]"
+        return click.option(flag, metavar="S", type=float, default=default_s, callback=_seconds, help=help_text)
+
+    options = (
+        click.option("--dsn", metavar="URL", help="The database. Others can read a password here: prefer --dsn-file."),
+        click.option("--dsn-file", metavar="FILE", help="A file with the DSN on a line of its own."),
+        click.option("--executions-table", metavar="T", help=f"Default: {DEFAULT_EXECUTIONS}."),
+        click.option("--attempts-table", metavar="T", help=f"Default: {DEFAULT_ATTEMPTS}."),
+        click.option("--schema", metavar="S", help="PostgreSQL; default: where the search_path finds the tables."),
+        limit("--connect-timeout", 5.0, "Seconds to connect and log in."),
+        limit("--lock-timeout", lock_timeout_s, "Seconds to wait for another session's lock."),
+        limit("--statement-timeout", 30.0, "Seconds for one statement."),
+    )
+
     def decorate(function: Function) -> Function:
-        seconds = click.FloatRange(min=0.001, max=86_400)
-        for option in reversed(
-            (
-                click.option(
-                    "--dsn",
-                    metavar="URL",
-                    help="The database. A password here can be read by others: prefer --dsn-file.",
-                ),
-                click.option("--dsn-file", metavar="FILE", help="A file with the DSN on a line of its own."),
-                click.option("--executions-table", metavar="T", help=f"Default: {DEFAULT_EXECUTIONS}."),
-                click.option("--attempts-table", metavar="T", help=f"Default: {DEFAULT_ATTEMPTS}."),
-                click.option(
-                    "--schema",
-                    metavar="S",
-                    help="PostgreSQL: default where the search_path finds the tables, as onestep does.",
-                ),
-                click.option(
-                    "--connect-timeout",
-                    metavar="S",
-                    type=seconds,
-                    default=5.0,
-                    show_default=True,
-                    help="Seconds.",
-                ),
-                click.option(
-                    "--lock-timeout",
-                    metavar="S",
-                    type=seconds,
-                    default=lock_timeout_s,
-                    show_default=True,
-                    help="Seconds to wait for another session's lock.",
-                ),
-                click.option(
-                    "--statement-timeout",
-                    metavar="S",
-                    type=seconds,
-                    default=30.0,
-                    show_default=True,
-                    help="Seconds for one statement.",
-                ),
-            )
-        ):
+        for option in reversed(options):
             function = option(function)
         return function
 

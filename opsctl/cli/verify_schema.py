@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from opsctl import errors
+from opsctl.cli import state
 from opsctl.cli.options import database_options, find_place
 from opsctl.db import open_session
-from opsctl.render import render_verification
+from opsctl.render import render_verification, use_colour
 from opsctl.schema.findings import SEVERITIES, WARNING, at_least
 from opsctl.schema.verify import UNKNOWN, verify_pair
 
@@ -36,7 +37,8 @@ def verify_schema(fail_on: str, output: str, **options: Any) -> int:
     if output == "json":
         click.echo(json.dumps(verification.as_dict(fail_on), indent=2, ensure_ascii=False))
     else:
-        click.echo(render_verification(verification, fail_on))
+        colour = use_colour(state.current.no_color)
+        click.echo(render_verification(verification, fail_on, colour=colour), color=colour)
     if any(at_least(finding.severity, fail_on) for finding in verification.findings):
         return errors.EXIT_NO
     return errors.Undetermined.exit_code if verification.verdict(fail_on) == UNKNOWN else errors.EXIT_YES

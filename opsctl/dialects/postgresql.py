@@ -79,7 +79,10 @@ _STATES: dict[str, tuple[str, str]] = {
         "unreachable",
         "find the holder with pg_blocking_pids() and pg_stat_activity, let it finish, and run the command again; or raise --lock-timeout",
     ),
-    "25006": ("refused", "a standby, or default_transaction_read_only is on for it: use the DSN of the primary, or have it made writable"),
+    "25006": (
+        "refused",
+        "a standby, or default_transaction_read_only is on for it: use the DSN of the primary, or have it made writable",
+    ),
     "42501": (
         "refused",
         "have the right that the message names granted to this role, or use the migration role's DSN",

@@ -42,7 +42,7 @@ def compare_table(dialect: AnyDialect, expected: Table, live: Table | None) -> l
 
 
 def _missing_table(expected: Table) -> Finding:
-    message = f"the table {expected.name} is missing: no execution can be submitted or claimed"
+    message = "is missing: no execution can be submitted or claimed"
     return Finding(
         expected.name,
         "table",

@@ -21,7 +21,7 @@ def compare_columns(c: Comparison) -> Iterator[Finding]:
     for wanted in expected.columns:
         column = there.pop(fold(wanted.name), None)
         if column is None:
-            message = "it is missing: every statement of onestep that names it fails"
+            message = "is missing: every statement of onestep that names it fails"
             yield Finding(
                 live.name,
                 "column",

@@ -112,14 +112,13 @@ def _changed_index(c: Comparison, wanted: Index, live: Index) -> Finding:
 
 def _missing_index(c: Comparison, wanted: Index) -> Finding:
     severity = ERROR if wanted.unique else WARNING
-    what = "the primary key" if wanted.primary else "it"
     return c.finding(
         "index",
         wanted.name,
         "existence",
         severity,
         (wanted.definition, None),
-        f"{what} is missing: {wanted.meaning}",
+        f"is missing: {wanted.meaning}",
         c.fixer.create_index(wanted),
     )
 

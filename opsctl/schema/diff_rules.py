@@ -37,7 +37,7 @@ def compare_checks(c: Comparison) -> Iterator[Finding]:
                 yield from _check_state(c, wanted, other)
                 continue
         if named is None:
-            message = f"it is missing: {_unchecked(wanted)}"
+            message = f"is missing: {_unchecked(wanted)}"
             yield c.finding(
                 "check",
                 wanted.name,
@@ -125,7 +125,7 @@ def compare_foreign_keys(c: Comparison) -> Iterator[Finding]:
                 c.fixer.replace_key(wanted, near),
             )
         elif c.fold(wanted.name) not in c.unread:
-            message = "it is missing: attempts of executions that do not exist can be written, and a purge leaves attempts behind"
+            message = "is missing: attempts of executions that do not exist can be written, and a purge leaves attempts behind"
             yield c.finding(
                 "foreign_key",
                 wanted.name,

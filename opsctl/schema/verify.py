@@ -97,6 +97,8 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     for wanted, table in zip(expected, live, strict=True):
         findings += compare_table(dialect, wanted, table)
         unread += [(wanted.name, fact) for fact in (table.unread if table is not None else ())]
+    if isinstance(dialect, PostgreSQL) and schema is None:
+        findings = [_say_where(session, finding) for finding in findings]
     if live[0] is None and live[1] is not None:
         # Its foreign key went with the executions table, and init-tables does not touch a table that differs.
         word = f"; {pair.attempts} is still there: restore {pair.executions}, or drop {pair.attempts} and run opsctl init-tables"
@@ -120,6 +122,20 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
         made_by=made_by,
         schema=next(iter(schemas)) if len(schemas) == 1 else None,
     )
+
+
+def _say_where(session: Session, finding: Finding) -> Finding:
+    """A table that is missing on the search_path may stand in another schema: say in which."""
+    if (finding.kind, finding.property) != ("table", "existence"):
+        return finding
+    others = read_postgresql.schemas_with(session, finding.table)
+    if not others:
+        return finding
+    listed = ", ".join(others[:5]) + (" and more" if len(others) > 5 else "")
+    word = (
+        f"; the search_path does not lead to schema {listed}, which has a table of this name: give --schema {others[0]}"
+    )
+    return replace(finding, message=finding.message + word)
 
 
 def uuid_type_of(dialect: AnyDialect, session: Session, live: tuple[Table | None, Table | None]) -> str:

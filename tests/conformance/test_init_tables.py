@@ -121,7 +121,7 @@ def test_schema_is_where_the_tables_go(database: Database, opsctl: Opsctl) -> No
     assert opsctl.init(database, "--schema", "App 1").code == 0
     assert opsctl.verify(database, "--schema", "App 1", "-o", "json").json["schema"] == "App 1"
     assert opsctl.verify(database).code == 1, "the search_path does not lead there"
-    database.execute("CREATE SCHEMA late", f"ALTER DATABASE {database.name} SET search_path = late, \"App 1\"")
+    database.execute("CREATE SCHEMA late", f'ALTER DATABASE {database.name} SET search_path = late, "App 1"')
     assert opsctl.verify(database).code == 0
     assert opsctl.init(database).out.startswith("nothing to do")
     database.execute(f'DROP TABLE "App 1".{ATTEMPTS}')
@@ -172,7 +172,7 @@ def start_racer(starter: Path, racer: tuple[str, Path], database: Database) -> A
 
 
 #: A process that has imported everything and waits for a line: so the creations meet, not the interpreters' starts.
-START_TOGETHER = '''
+START_TOGETHER = """
 import contextlib, io, json, sys
 kind, dsn, folder = sys.argv[1:]
 if kind == "opsctl":
@@ -196,4 +196,4 @@ for line in sys.stdin:
         except Exception as error:
             code, out = 99, io.StringIO(repr(error))
     print(json.dumps({"code": code, "said": out.getvalue()[-2000:]}), flush=True)
-'''
+"""

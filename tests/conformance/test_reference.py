@@ -91,4 +91,6 @@ def test_two_pairs_and_a_second_attempts_table_in_one_schema(database: Database,
 
 def record_tables(database: Database) -> str:
     schema = "current_schema()" if database.server.family == "postgresql" else "DATABASE()"
-    return f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema} AND table_name LIKE 'opsctl%'"
+    return (
+        f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema} AND table_name LIKE 'opsctl%'"
+    )

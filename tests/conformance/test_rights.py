@@ -193,5 +193,3 @@ def test_migration_dsn_comes_first(
     monkeypatch.setenv(f"{family}_EXECUTION_MIGRATION_DSN", database.dsn)
     assert opsctl("init-tables", "--yes").code == 0
     assert opsctl("verify-schema").code != 0 or family == "POSTGRES", "reading uses the ordinary account"
-
-
