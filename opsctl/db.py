@@ -34,6 +34,7 @@ APPLICATION_NAME = "opsctl"
 _CLIENT_GRACE_S = 1.0
 #: How long it may take to have the server end a statement that nobody waits for any more.
 _CANCEL_S = 1.0
+_IN_ABORTED_TRANSACTION = "25P02"
 
 # What these have to say about a lost connection is said by the error that opsctl raises.
 for _library in ("psycopg", "sqlalchemy"):
@@ -62,6 +63,8 @@ class Session:
         self.timeouts = timeouts
         self.server = server
         self._line = line
+        self._lost: OpsctlError | None = None
+        self._aborted: OpsctlError | None = None
         self.dialect: AnyDialect = dialect_of(server)
 
     def rows(self, sql: str, **binds: Any) -> list[Row]:
@@ -87,18 +90,37 @@ class Session:
         """Commit the open transaction."""
         with self.guarded():
             self.connection.commit()
+        self._aborted = None
 
     def rollback(self) -> None:
         """Roll the open transaction back."""
         with self.guarded():
             self.connection.rollback()
+        self._aborted = None
 
     @contextlib.contextmanager
     def guarded(self, limit_s: float | None = None) -> Iterator[None]:
-        """End the connection when the block takes longer than the statement timeout, and translate its errors."""
+        """End the connection when the block takes longer than the statement timeout, and translate its errors.
+
+        What tidies up after an error raises that error again instead of one of its own: SQLAlchemy would connect anew,
+        to a session without settings and locks, and PostgreSQL says no more than that the transaction is aborted.
+        """
+        if self._lost is not None:
+            raise self._lost
         limit = (self.timeouts.longest_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
-        with _translated(_Watchdog(self._line, limit), self.target, limit):
-            yield
+        try:
+            with _translated(_Watchdog(self._line, limit), self.target, limit):
+                yield
+        except OpsctlError as error:
+            if isinstance(error.__cause__, DBAPIError) and not self.connection.invalidated:
+                if self._aborted is not None and error_code(error) == _IN_ABORTED_TRANSACTION:
+                    raise self._aborted from self._aborted.__cause__
+                self._aborted = error
+            elif error.__cause__ is not None:
+                self._lost = error
+                with contextlib.suppress(Exception):
+                    self.connection.invalidate()
+            raise
 
 
 def execute_verbatim(connection: sa.Connection, sql: str) -> list[tuple[Any, ...]]:
@@ -126,8 +148,8 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
     try:
         connection = _Connecting(engine).connection_within(timeouts.connect_s)
     except Exception as error:
-        elapsed = time.monotonic() - started
-        timed_out = timeouts.connect_s if elapsed >= timeouts.connect_s * 0.95 else None
+        late = time.monotonic() - started >= timeouts.connect_s * 0.95
+        timed_out = timeouts.connect_s if late and "time" in str(error).lower() else None
         raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
     line = _Line(engine, connection, target, options, started)
     sa.event.listen(engine, "invalidate", line.on_invalidate)
@@ -135,7 +157,7 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
         yield _prepare(connection, target, timeouts, line, read_only=read_only)
     finally:
         # A connection that the watchdog or the server ended cannot be rolled back; it is gone all the same.
-        with contextlib.suppress(SQLAlchemyError, OSError):
+        with contextlib.suppress(Exception), _Watchdog(line, _CLIENT_GRACE_S):
             connection.close()
         engine.dispose()
 
@@ -184,8 +206,7 @@ class _Connecting(threading.Thread):
 
 
 def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line: _Line, *, read_only: bool) -> Session:
-    limit = timeouts.connect_s + _CLIENT_GRACE_S
-    with _translated(_Watchdog(line, limit), target, timeouts.connect_s):
+    with _translated(_Watchdog(line, timeouts.connect_s), target, timeouts.connect_s):
         server = _identify(connection)
         for statement in dialect_of(server).session_setup(timeouts, read_only=read_only):
             execute_verbatim(connection, statement)
@@ -217,8 +238,9 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
     if target.family == "mysql":
         args |= {
             "connect_timeout": seconds,
-            "read_timeout": seconds,
-            "write_timeout": seconds,
+            # A little longer than opsctl's own limit on connecting, which has the better words.
+            "read_timeout": seconds + 2,
+            "write_timeout": seconds + 2,
             "charset": "utf8mb4",
             "program_name": APPLICATION_NAME,
             # Before SQLAlchemy looks: under ANSI_QUOTES it would go on quoting with " when the mode has changed.
@@ -357,7 +379,8 @@ def translate(
         )
     failure = _explain(original, connecting=connecting)
     message = target.redact(f"{target}: {_one_line(failure.cause)}")
-    if failure.kind == "unreachable":
+    gone = isinstance(error, DBAPIError) and error.connection_invalidated
+    if failure.kind == "unreachable" or gone:
         return Unreachable(message, failure.hint)
     return StatementRefused(message, failure.hint)
 
@@ -380,10 +403,12 @@ def _explain(original: BaseException, *, connecting: bool) -> Failure:
         if known is not None:
             return known
         text = f"{text} (SQLSTATE {sqlstate})"
-    elif connecting or "connection" in text.lower():
-        return explain_connect_text(text)
     elif isinstance(original, OSError):
         return Failure("unreachable", text, "check that the files which the DSN's TLS options name can be read")
+    elif connecting and not _raised_by_driver(original):
+        return explain_connect_text(text)
+    elif "connection" in text.lower() or "SSL" in text:  # libpq, which has no SQLSTATE for it
+        return Failure("unreachable", text, "see whether the server restarted, then run the command again")
     elif _raised_by_driver(original) and not connecting:
         text = f"the server's answer makes no sense ({type(original).__name__}: {text})"
         return Failure("unreachable", text, "see what a proxy in between does, and run the command again")

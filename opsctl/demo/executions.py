@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onestep.execution import ExecutionClient  # type: ignore[import-untyped]
+from onestep.execution import ExecutionClient
 
 from opsctl.demo.contract import NAMESPACE, TASK
 
@@ -41,9 +41,9 @@ class Unexpected(Exception):
 def client_of(family: str, dsn: str) -> Any:
     """Return onestep's client for the tables at `dsn`, which it does not create."""
     if family == "postgresql":
-        from onestep_sql.postgres import PostgresExecutionBackend as Backend  # type: ignore[import-untyped]
+        from onestep_sql.postgres import PostgresExecutionBackend as Backend
     else:
-        from onestep_sql.mysql import MySQLExecutionBackend as Backend  # type: ignore[import-untyped]
+        from onestep_sql.mysql import MySQLExecutionBackend as Backend
     return ExecutionClient(Backend(dsn=dsn, auto_create=False), namespace=NAMESPACE)
 
 

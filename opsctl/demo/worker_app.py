@@ -10,7 +10,7 @@ import asyncio
 import os
 from typing import Any
 
-from onestep import OneStepApp  # type: ignore[import-untyped]
+from onestep import OneStepApp
 
 from opsctl.demo.contract import NAMESPACE, TASK, VARIABLES
 
@@ -28,10 +28,10 @@ def _source() -> Any:
         "heartbeat_interval_s": 0.5,
     }
     if dsn := os.environ.get(VARIABLES["postgresql"]):
-        from onestep_sql.postgres import PostgresExecutionSource  # type: ignore[import-untyped]
+        from onestep_sql.postgres import PostgresExecutionSource
 
         return PostgresExecutionSource(dsn=dsn, **options)
-    from onestep_sql.mysql import MySQLExecutionSource  # type: ignore[import-untyped]
+    from onestep_sql.mysql import MySQLExecutionSource
 
     return MySQLExecutionSource(dsn=os.environ[VARIABLES["mysql"]], **options)
 

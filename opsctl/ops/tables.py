@@ -191,7 +191,6 @@ def _apply_locked(
     if plan.action in (NOTHING, REFUSE):
         return plan
     audit.record("begin", action=plan.action, schema=plan.schema, creates=list(plan.creates), versions_before=before)
-    progress(plan.summary)
     if isinstance(session.dialect, PostgreSQL):
         session.run(f"SET LOCAL search_path TO {session.dialect.quote(plan.schema or '')}")
     if plan.stale_record:

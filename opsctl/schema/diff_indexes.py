@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from opsctl.schema.comparison import Comparison
-from opsctl.schema.expressions import same_meaning
+from opsctl.schema.expressions import describe, same_meaning
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding
 from opsctl.schema.model import Index, IndexPart
 
@@ -46,6 +46,11 @@ def compare_indexes(c: Comparison) -> Iterator[Finding]:
     for name, index in by_name.items():
         if name not in taken:
             yield _extra_index(c, index)
+
+
+def _definition(live: Index) -> str:
+    """What the index is, its predicate in the plain spelling."""
+    return replace(live, predicate=describe(live.predicate)).definition if live.predicate else live.definition
 
 
 def _index_key(c: Comparison, wanted: Index) -> str:
@@ -98,7 +103,7 @@ def _changed_index(c: Comparison, wanted: Index, live: Index) -> Finding:
     else:
         message = f"is another index than onestep's ({', '.join(differences)} differ): {wanted.meaning}"
     severity = ERROR if wanted.unique else WARNING
-    values = (wanted.definition, live.definition)
+    values = (wanted.definition, _definition(live))
     return c.finding(
         "index",
         live.name,
@@ -124,7 +129,7 @@ def _missing_index(c: Comparison, wanted: Index) -> Finding:
 
 
 def _extra_index(c: Comparison, live: Index) -> Finding:
-    values = (None, live.definition)
+    values = (None, _definition(live))
     if live.name.endswith(("_ccnew", "_ccold")) or ("_ccnew" in live.name and not live.valid):
         message = "is what a REINDEX CONCURRENTLY left behind: it slows every write and serves no read"
         return c.finding("leftover", live.name, "existence", WARNING, values, message, c.fixer.drop_index(live))

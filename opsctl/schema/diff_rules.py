@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from opsctl.schema.comparison import Comparison
-from opsctl.schema.expressions import rejected_values, same_check
+from opsctl.schema.expressions import describe, rejected_values, same_check
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding
 from opsctl.schema.model import Check, ForeignKey
 
@@ -64,7 +64,7 @@ def compare_checks(c: Comparison) -> Iterator[Finding]:
                 check.name,
                 "existence",
                 severity,
-                (None, check.expression),
+                (None, describe(check.expression)),
                 message,
                 c.fixer.drop_check(check),
             )
@@ -90,7 +90,7 @@ def _changed_check(c: Comparison, wanted: Check, live: Check) -> Finding:
     message = "; ".join(said) or "is another rule than onestep's: it can refuse what onestep writes"
     severity = WARNING if admitted and not rejected else ERROR
     fix = c.fixer.replace_check(wanted, live, same_rule=False)
-    return c.finding("check", live.name, "expression", severity, (wanted.expression, live.expression), message, fix)
+    return c.finding("check", live.name, "expression", severity, (wanted.expression, describe(live.expression)), message, fix)
 
 
 def compare_foreign_keys(c: Comparison) -> Iterator[Finding]:

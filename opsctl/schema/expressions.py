@@ -29,11 +29,15 @@ class Unparsable(ValueError):
 
 @dataclass(frozen=True)
 class Literal:
+    """A constant; None is NULL."""
+
     value: Value
 
 
 @dataclass(frozen=True)
 class ColumnRef:
+    """The value of a column."""
+
     name: str
 
 
@@ -42,6 +46,8 @@ Operand = Literal | ColumnRef
 
 @dataclass(frozen=True)
 class IsNull:
+    """operand IS NULL."""
+
     operand: Operand
 
 
@@ -55,11 +61,15 @@ class Compare:
 
 @dataclass(frozen=True)
 class Not:
+    """NOT inner."""
+
     inner: Expression
 
 
 @dataclass(frozen=True)
 class Junction:
+    """AND or OR of its parts."""
+
     conjunction: bool
     parts: tuple[Expression, ...]
 
@@ -110,6 +120,14 @@ def rejected_values(expected: str, actual: str) -> tuple[list[str], list[str]]:
     return rejected, admitted
 
 
+def describe(text: str) -> str:
+    """Return `text` in one plain spelling, without the casts and introducers that servers add, or as it is."""
+    try:
+        return _print(parse(text))
+    except Unparsable:
+        return text
+
+
 def normalise(text: str) -> str:
     """Return `text` in one spelling of white space, keyword case, quotes and outer parentheses; literals untouched.
 
@@ -149,6 +167,29 @@ def _say(row: Mapping[str, Value]) -> str:
         return "any other value" if value.startswith(OTHER) else f"'{value}'"
 
     return " and ".join(f"{name} = {shown(value)}" for name, value in sorted(row.items()))
+
+
+def _print(expression: Expression) -> str:
+    if isinstance(expression, IsNull):
+        return f"{_print_operand(expression.operand)} IS NULL"
+    if isinstance(expression, Compare):
+        choices = ", ".join(map(_print_operand, expression.choices))
+        return f"{_print_operand(expression.operand)} " + (
+            f"= {choices}" if len(expression.choices) == 1 else f"IN ({choices})"
+        )
+    if isinstance(expression, Not):
+        inner = expression.inner
+        if isinstance(inner, IsNull):
+            return f"{_print_operand(inner.operand)} IS NOT NULL"
+        return f"NOT ({_print(inner)})"
+    word = " AND " if expression.conjunction else " OR "
+    return word.join(f"({_print(part)})" if isinstance(part, Junction) else _print(part) for part in expression.parts)
+
+
+def _print_operand(operand: Operand) -> str:
+    if isinstance(operand, ColumnRef):
+        return operand.name
+    return "NULL" if operand.value is None else "'" + operand.value.replace("'", "''") + "'"
 
 
 def _differences(expected: Expression, actual: Expression, *, as_check: bool) -> list[tuple[Mapping[str, Value], bool]]:
