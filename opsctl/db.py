@@ -117,10 +117,18 @@ class Session:
                     raise self._aborted from self._aborted.__cause__
                 self._aborted = error
             elif error.__cause__ is not None:
-                self._lost = error
-                with contextlib.suppress(Exception):
-                    self.connection.invalidate()
+                self._lose(error)
             raise
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C, SIGTERM: the statement was ended, and the connection with it
+            self._lose(Unreachable(f"{self.target}: the statement was interrupted", "run the command again"))
+            raise
+
+    def _lose(self, error: OpsctlError) -> None:
+        self._lost = error
+        with contextlib.suppress(Exception):
+            self.connection.invalidate()
 
 
 def execute_verbatim(connection: sa.Connection, sql: str) -> list[tuple[Any, ...]]:

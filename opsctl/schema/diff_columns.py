@@ -104,6 +104,9 @@ def _text_findings(
             yield finding("collation", WARNING, (None, column.collation), message)
         return
     table_charset, table_collation = live.options.get("charset", ""), live.options.get("collation", "")
+    if wanted.type == column.type == "json" and column.collation is not None:
+        message = f"holds its JSON in {column.collation}, not in utf8mb4_bin: what that cannot hold is refused or stored changed"
+        yield finding("collation", WARNING, ("utf8mb4_bin", column.collation), message)
     if column.charset is None or wanted.charset is None:
         return
     if column.charset not in (wanted.charset, table_charset):

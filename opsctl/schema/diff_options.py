@@ -7,162 +7,109 @@ from collections.abc import Iterator
 from opsctl.schema.comparison import Comparison
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding
 
-#: Table options that change nothing for onestep, on any server.
-_COSMETIC = frozenset(
-    [
-        "comment",
-        "row_format",
-        "stats_persistent",
-        "stats_auto_recalc",
-        "stats_sample_pages",
-        "key_block_size",
-        "compression",
-        "encryption",
-        "encrypted",
-        "encryption_key_id",
-        "tablespace",
-        "avg_row_length",
-        "max_rows",
-        "min_rows",
-        "checksum",
-        "delay_key_write",
-        "pack_keys",
-        "page_compressed",
-        "page_compression_level",
-        "transactional",
-        "engine_attribute",
-        "secondary_engine_attribute",
-        "auto_increment",
-        "autoextend_size",
-        "fillfactor",
-        "toast_tuple_target",
-        "parallel_workers",
-        "log_autovacuum_min_duration",
-        "page_checksum",
-        "schema",
-        "charset",
-        "collation",
-        "engine",
-        "persistence",
-    ]
+#: Options that are compared by name below, or that say where a table is and not what it is like.
+_COMPARED = frozenset("schema persistence engine charset collation auto_increment".split())
+
+#: Options of any server that change nothing for onestep.
+_HARMLESS = frozenset(
+    (
+        *"comment row_format stats_persistent stats_auto_recalc stats_sample_pages key_block_size compression".split(),
+        *"encryption encrypted encryption_key_id tablespace avg_row_length max_rows min_rows checksum".split(),
+        *"page_checksum delay_key_write pack_keys page_compressed page_compression_level transactional".split(),
+        *"engine_attribute secondary_engine_attribute autoextend_size fillfactor toast_tuple_target".split(),
+        *"parallel_workers log_autovacuum_min_duration".split(),
+        "data directory",
+        "index directory",
+    )
 )
 
-#: Options that other code compares, or that place the table rather than change it.
-_STRUCTURAL = ("schema", "charset", "collation", "engine", "persistence", "auto_increment")
+#: What is wrong with an option that a table of onestep must not have: severity, expected value, meaning, ALTER clause.
+_MEANING: dict[str, tuple[str, str, str, str | None]] = {
+    "row level security": (
+        ERROR,
+        "off",
+        "row level security is on: for a role other than the owner rows are invisible to claim, get and list, "
+        "and its writes are refused, unless a policy lets them through",
+        "DISABLE ROW LEVEL SECURITY",
+    ),
+    "inheritance": (
+        WARNING,
+        "none",
+        "takes part in inheritance: keys and foreign keys do not reach over its parts, and reads take in the children's rows",
+        None,
+    ),
+    "partitions": (
+        WARNING,
+        "none",
+        "is partitioned (partitions are listed as actual): foreign keys and unique keys over all rows are not possible",
+        None,
+    ),
+    "system versioning": (
+        WARNING,
+        "off",
+        "system versioning keeps every old version of every row: each claim and heartbeat makes the table grow",
+        "DROP SYSTEM VERSIONING",
+    ),
+}
 
 
 def compare_options(c: Comparison) -> Iterator[Finding]:
     """Yield what differs in the table as a whole."""
-    live, name = c.live.options, c.live.name
-    if not c.postgresql:
-        yield from _mysql_options(c)
-    elif live["persistence"] != "logged":
-        message = f"the table is {live['persistence']}: a crash of the server empties it, and a standby has none of it"
-        yield c.finding(
-            "table",
-            name,
-            "persistence",
-            ERROR,
-            ("logged", live["persistence"]),
-            message,
-            c.fixer.alter("SET LOGGED"),
-        )
-    for option, value in live.items():
-        if option == "row level security":
-            message = (
-                "row level security is on: for a role other than the owner rows are invisible to claim, get and list, "
-                "and its writes are refused, unless a policy lets them through"
-            )
-            yield c.finding(
-                "table",
-                name,
-                option,
-                ERROR,
-                ("off", value),
-                message,
-                c.fixer.alter("DISABLE ROW LEVEL SECURITY"),
-            )
-        elif option.endswith("autovacuum_enabled") and value.lower() in ("false", "off", "0", "no"):
-            message = "autovacuum is off: every claim and heartbeat leaves dead rows that are never cleaned, so reads slow down for ever"
-            yield c.finding(
-                "table",
-                name,
-                option,
-                WARNING,
-                ("on", value),
-                message,
-                c.fixer.alter(f"RESET ({option})"),
-            )
-        elif option == "inheritance":
-            message = "the table takes part in inheritance: keys and foreign keys do not reach over its parts, and reads take in the children's rows"
-            yield c.finding("table", name, option, WARNING, ("none", value), message)
-        elif option == "partitions":
-            message = "the table is partitioned: foreign keys and unique keys over all rows are not possible"
-            yield c.finding("table", name, option, WARNING, (None, value), message)
-        elif option == "system versioning":
-            message = (
-                "system versioning keeps every old version of every row: each claim and heartbeat makes the table grow"
-            )
-            yield c.finding(
-                "table",
-                name,
-                option,
-                WARNING,
-                ("off", value),
-                message,
-                c.fixer.alter("DROP SYSTEM VERSIONING"),
-            )
-        elif option not in _COSMETIC and option not in c.expected.options:
-            autovacuum = option.startswith(("autovacuum_", "toast.", "vacuum_"))
-            severity, word = (
-                (INFO, "changes nothing for onestep") if autovacuum else (WARNING, "is not known to be harmless")
-            )
-            yield c.finding(
-                "table",
-                name,
-                option,
-                severity,
-                (None, value),
-                f"the table option {option} = {value} {word}",
-            )
-        elif option in _COSMETIC and option not in (*_STRUCTURAL, *c.expected.options):
-            yield c.finding("table", name, option, INFO, (None, value), f"the table has {option} = {value}")
-
-
-def _mysql_options(c: Comparison) -> Iterator[Finding]:
-    live, expected, name = c.live.options, c.expected.options, c.live.name
-    engine = live.get("engine", "")
-    if engine.lower() != expected["engine"].lower():
-        message = f"engine {engine} has no row locks, transactions and foreign keys as InnoDB has: two workers can claim one execution"
-        yield c.finding(
-            "table",
-            name,
-            "engine",
-            ERROR,
-            (expected["engine"], engine),
-            message,
-            c.fixer.engine(expected["engine"]),
-        )
-    charset = live.get("charset", "")
-    if charset != expected["charset"]:
-        message = f"character set {charset} cannot hold every character: such a name, key or worker id is refused or stored changed"
-        yield c.finding(
-            "table",
-            name,
-            "charset",
-            ERROR,
-            (expected["charset"], charset),
-            message,
-            c.fixer.convert_charset(expected["charset"]),
-        )
+    yield from _persistence(c) if c.postgresql else _engine_and_charset(c)
+    for option, value in c.live.options.items():
+        if option in _MEANING:
+            severity, wanted, message, clause = _MEANING[option]
+            fix = c.fixer.alter(clause) if clause else None
+            yield _finding(c, option, severity, (wanted, value), message, fix)
+        elif option.endswith("autovacuum_enabled"):
+            if value.lower() in ("false", "off", "0", "no"):
+                message = "autovacuum is off: every claim and heartbeat leaves dead rows that are never cleaned, so reads slow down for ever"
+                yield _finding(c, option, WARNING, ("on", value), message, c.fixer.alter(f"RESET ({option})"))
+        elif option in _HARMLESS or option.startswith(("autovacuum_", "vacuum_", "toast.")):
+            yield _finding(c, option, INFO, (None, value), f"has {option} = {value}, which changes nothing for onestep")
+        elif option not in _COMPARED:
+            message = f"has {option} = {value}, which opsctl does not know to be harmless"
+            yield _finding(c, option, WARNING, (None, value), message)
 
 
 def compare_leftovers(c: Comparison) -> Iterator[Finding]:
     """Yield the tables that an online change of this one left behind."""
     for name in c.live.beside:
-        message = f"is a table that an online schema change of {c.live.name} left behind (or has at work now): drop it once no such tool runs"
+        message = (
+            f"is a table that an online schema change of {c.live.name} left behind (or has at work now): "
+            "drop it once no such tool runs"
+        )
         yield c.finding("leftover", name, "existence", WARNING, (None, "present"), message)
 
 
-#: Options that other code compares, or that place the table rather than change it.
-_STRUCTURAL = ("schema", "charset", "collation", "engine", "persistence", "auto_increment")
+def _finding(
+    c: Comparison,
+    option: str,
+    severity: str,
+    values: tuple[str | None, str],
+    message: str,
+    fix: str | None = None,
+) -> Finding:
+    return c.finding("table", c.live.name, option, severity, values, message, fix)
+
+
+def _persistence(c: Comparison) -> Iterator[Finding]:
+    actual = c.live.options["persistence"]
+    if actual != "logged":
+        message = f"is {actual}: a crash of the server empties it, and a standby has none of it"
+        yield _finding(c, "persistence", ERROR, ("logged", actual), message, c.fixer.alter("SET LOGGED"))
+
+
+def _engine_and_charset(c: Comparison) -> Iterator[Finding]:
+    if any(fact.property == "options" for fact in c.live.unread):
+        return
+    wanted = c.expected.options
+    engine, charset = c.live.options.get("engine", ""), c.live.options.get("charset", "")
+    if engine.lower() != wanted["engine"].lower():
+        message = f"engine {engine} has no row locks, transactions and foreign keys as InnoDB has: two workers can claim one execution"
+        fix = c.fixer.engine(wanted["engine"])
+        yield _finding(c, "engine", ERROR, (wanted["engine"], engine), message, fix)
+    if charset != wanted["charset"]:
+        message = f"character set {charset} cannot hold every character: such a name, key or worker id is refused or stored changed"
+        fix = c.fixer.convert_charset(wanted["charset"], c.live)
+        yield _finding(c, "charset", ERROR, (wanted["charset"], charset), message, fix)

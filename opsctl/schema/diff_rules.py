@@ -55,19 +55,17 @@ def compare_checks(c: Comparison) -> Iterator[Finding]:
             yield _changed_check(c, wanted, named)
     for key, check in by_name.items():
         if key not in taken:
-            message = (
-                "is a CHECK that onestep does not know: it refuses writes that onestep makes when they do not meet it"
-            )
-            severity = WARNING if check.enforced else INFO
-            yield c.finding(
-                "check",
-                check.name,
-                "existence",
-                severity,
-                (None, describe(check.expression)),
-                message,
-                c.fixer.drop_check(check),
-            )
+            yield _extra_check(c, check)
+
+
+def _extra_check(c: Comparison, check: Check) -> Finding:
+    values = (None, describe(check.expression))
+    if not check.enforced:
+        return c.finding(
+            "check", check.name, "existence", INFO, values, "is a CHECK beside onestep's that is not enforced"
+        )
+    message = "is a CHECK that onestep does not know: it refuses writes that onestep makes when they do not meet it"
+    return c.finding("check", check.name, "existence", WARNING, values, message, c.fixer.drop_check(check))
 
 
 def _check_state(c: Comparison, wanted: Check, live: Check) -> Iterator[Finding]:
@@ -90,7 +88,9 @@ def _changed_check(c: Comparison, wanted: Check, live: Check) -> Finding:
     message = "; ".join(said) or "is another rule than onestep's: it can refuse what onestep writes"
     severity = WARNING if admitted and not rejected else ERROR
     fix = c.fixer.replace_check(wanted, live, same_rule=False)
-    return c.finding("check", live.name, "expression", severity, (wanted.expression, describe(live.expression)), message, fix)
+    return c.finding(
+        "check", live.name, "expression", severity, (wanted.expression, describe(live.expression)), message, fix
+    )
 
 
 def compare_foreign_keys(c: Comparison) -> Iterator[Finding]:

@@ -170,8 +170,10 @@ class Fixer:
         """Another storage engine."""
         return f"ALTER TABLE {self._table} ENGINE={name};"
 
-    def convert_charset(self, name: str) -> str:
-        """Another character set of the whole table."""
+    def convert_charset(self, name: str, live: Table) -> str:
+        """Another character set of the table: of its columns too, or only what new columns would get."""
+        if all(column.charset in (None, name) for column in live.columns):
+            return f"ALTER TABLE {self._table} DEFAULT CHARACTER SET {name};"
         return f"ALTER TABLE {self._table} CONVERT TO CHARACTER SET {name};"
 
     def alter(self, clause: str) -> str:

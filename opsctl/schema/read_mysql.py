@@ -54,7 +54,13 @@ def _read_table(session: Session, name: str, rights: MySQLRights, collations: di
             return Table(name, unread=(Unread(name, "table", reason),))
         raise
     if str(row[1]).lstrip().upper().startswith("CREATE TABLE"):
-        table = parse_show_create(str(row[1]), default_collation=lambda charset: _default(session, charset, collations))
+        try:
+            table = parse_show_create(
+                str(row[1]), default_collation=lambda charset: _default(session, charset, collations)
+            )
+        except ValueError as error:
+            reason = f"opsctl cannot read what SHOW CREATE TABLE prints: {error}"
+            return Table(name, unread=(Unread(name, "table", reason),))
     else:
         return Table(name, kind="sequence" if "SEQUENCE" in str(row[1]).upper()[:20] else "view")
     triggers = tuple(Trigger(found["name"], found["definition"]) for found in session.rows(_TRIGGERS, name=name))

@@ -315,8 +315,15 @@ class _Reader:
         """Give a text column the charset and collation that it inherits, and JSON its name on MariaDB."""
         # Only MariaDB prints a CHECK in the column, and only there is json this longtext.
         if column.name in self._parts.json_columns:
-            return replace(column, type="json", charset=None, collation=None)
-        if not column.type.startswith(_TEXT_TYPES):
+            column = replace(column, type="json")
+            # utf8mb4_bin, unless somebody converted the whole table: then JSON goes with it.
+            if (column.charset or table_charset) == "utf8mb4" and column.collation in (
+                None,
+                "utf8mb4_bin",
+                table_collation,
+            ):
+                return replace(column, charset=None, collation=None)
+        elif not column.type.startswith(_TEXT_TYPES):
             return replace(column, charset=None, collation=None)
         collation = column.collation
         if collation is None:
