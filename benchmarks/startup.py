@@ -17,8 +17,9 @@ import subprocess
 import sys
 import time
 
-from opsctl.target import parse_dsn
 from tabulate import tabulate
+
+from opsctl.target import parse_dsn
 
 INSPECTOR = """
 import os, sqlalchemy as sa

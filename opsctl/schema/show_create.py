@@ -10,28 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from opsctl.schema.ddl_tokens import Cursor, tokenise
 from opsctl.schema.model import Check, Column, ForeignKey, Index, IndexPart, Table, Unread
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str  # name (backticked), string, word, symbol
-    text: str
-    start: int
-    end: int
-
-
-_TOKEN = re.compile(
-    r"""\s+
-    | `(?P<name>(?:[^`]|``)*)`
-    | '(?P<string>(?:[^'\\]|''|\\.)*)'
-    | /\*M?!\d*|\*/
-    | (?P<word>[\w$@.]+)
-    | (?P<symbol><=>|<>|!=|<=|>=|\|\||&&|->>|->|[^\s\w])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 
 
 def parse_show_create(text: str, *, default_collation: Callable[[str], str]) -> Table:
@@ -40,114 +20,6 @@ def parse_show_create(text: str, *, default_collation: Callable[[str], str]) -> 
     Raises ValueError when `text` is not the CREATE TABLE of a base table.
     """
     return _Reader(text, default_collation).table()
-
-
-class _Cursor:
-    """A position in a list of tokens."""
-
-    def __init__(self, tokens: list[_Token], source: str) -> None:
-        self.tokens = tokens
-        self.source = source
-        self.position = 0
-
-    def more(self) -> bool:
-        return self.position < len(self.tokens)
-
-    def next(self) -> _Token:
-        if not self.more():
-            raise ValueError("ends too early")
-        token = self.tokens[self.position]
-        self.position += 1
-        return token
-
-    def peek(self, *words: str) -> bool:
-        ahead = self.tokens[self.position : self.position + len(words)]
-        return len(ahead) == len(words) and all(
-            token.kind in ("word", "symbol") and token.text.upper() == word
-            for token, word in zip(ahead, words, strict=True)
-        )
-
-    def accept(self, *words: str) -> bool:
-        if self.peek(*words):
-            self.position += len(words)
-            return True
-        return False
-
-    def expect(self, *words: str) -> None:
-        if not self.accept(*words):
-            raise ValueError(f"{' '.join(words)} expected")
-
-    def name(self) -> str:
-        token = self.next()
-        if token.kind not in ("name", "word"):
-            raise ValueError(f"a name expected, not {token.text!r}")
-        return token.text
-
-    def string(self) -> str:
-        token = self.next()
-        if token.kind != "string":
-            raise ValueError(f"a string expected, not {token.text!r}")
-        return token.text
-
-    def parenthesised(self) -> str:
-        """Return the source text inside the parenthesis that comes next."""
-        return self.source[slice(*self._inside())].strip()
-
-    def parenthesised_cursor(self) -> _Cursor:
-        first = self.position + 1
-        self._inside()
-        return _Cursor(self.tokens[first : self.position - 1], self.source)
-
-    def _inside(self) -> tuple[int, int]:
-        self.expect("(")
-        start = self.tokens[self.position - 1].end
-        depth = 1
-        while depth:
-            token = self.next()
-            if token.kind == "symbol":
-                depth += (token.text == "(") - (token.text == ")")
-        return start, self.tokens[self.position - 1].start
-
-    def split(self) -> list[_Cursor]:
-        """Cut at top-level commas."""
-        parts: list[list[_Token]] = [[]]
-        depth = 0
-        for token in self.tokens:
-            if token.kind == "symbol":
-                depth += (token.text == "(") - (token.text == ")")
-                if token.text == "," and depth == 0:
-                    parts.append([])
-                    continue
-            parts[-1].append(token)
-        return [_Cursor(part, self.source) for part in parts if part]
-
-    def rest(self) -> str:
-        if not self.more():
-            return ""
-        return self.source[self.tokens[self.position].start : self.tokens[-1].end]
-
-
-def _tokenise(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        assert match is not None  # the last alternative takes any character
-        kind = match.lastgroup
-        if kind == "name":
-            tokens.append(_Token(kind, match["name"].replace("``", "`"), match.start(), match.end()))
-        elif kind == "string":
-            value = re.sub(
-                r"''|\\(.)",
-                lambda found: "'" if found[1] is None else _ESCAPES.get(found[1], found[1]),
-                match["string"],
-                flags=re.DOTALL,
-            )
-            tokens.append(_Token(kind, value, match.start(), match.end()))
-        elif kind is not None:
-            tokens.append(_Token(kind, match[kind], match.start(), match.end()))
-        position = match.end()
-    return tokens
 
 
 @dataclass
@@ -160,7 +32,7 @@ class _Parts:
     json_columns: set[str] = field(default_factory=set)
 
 
-def _label(part: _Cursor) -> str:
+def _label(part: Cursor) -> str:
     """Return the name of what `part` defines; the words before the parenthesis for what has no name."""
     if part.tokens[0].kind == "word" and part.tokens[0].text.upper() == "PRIMARY":
         return "PRIMARY"
@@ -176,7 +48,7 @@ def _label(part: _Cursor) -> str:
 
 class _Reader:
     def __init__(self, text: str, default_collation: Callable[[str], str]) -> None:
-        self._cursor = _Cursor(_tokenise(text), text)
+        self._cursor = Cursor(tokenise(text), text)
         self._default_collation = default_collation
         self._parts = _Parts()
 
@@ -209,7 +81,7 @@ class _Reader:
             unread=tuple(parts.unread),
         )
 
-    def _part(self, part: _Cursor) -> None:
+    def _part(self, part: Cursor) -> None:
         first = part.tokens[0]
         try:
             if first.kind == "name":
@@ -222,7 +94,7 @@ class _Reader:
             label = _label(part)
             self._parts.unread.append(Unread(label, "definition", str(error)))
 
-    def _column(self, part: _Cursor) -> None:
+    def _column(self, part: Cursor) -> None:
         name = part.name()
         column = Column(name, _column_type(part), nullable=True)
         # An unknown attribute leaves the column half read: keep what is known, and say so.
@@ -233,7 +105,7 @@ class _Reader:
         finally:
             self._parts.columns[-1] = column
 
-    def _attribute(self, column: Column, part: _Cursor) -> Column:
+    def _attribute(self, column: Column, part: Cursor) -> Column:
         if part.accept("NOT", "NULL"):
             return replace(column, nullable=False)
         if part.accept("NULL"):
@@ -271,7 +143,7 @@ class _Reader:
             return column
         raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
 
-    def _key_or_constraint(self, part: _Cursor) -> None:
+    def _key_or_constraint(self, part: Cursor) -> None:
         name = part.name() if part.accept("CONSTRAINT") else ""
         if part.accept("PRIMARY", "KEY"):
             self._parts.indexes.append(_index(part, "PRIMARY", unique=True, primary=True))
@@ -294,7 +166,7 @@ class _Reader:
         else:
             raise ValueError(f"{part.rest()!r} is unknown to this version of opsctl")
 
-    def _option(self, cursor: _Cursor, options: dict[str, str]) -> None:
+    def _option(self, cursor: Cursor, options: dict[str, str]) -> None:
         if cursor.accept("PARTITION", "BY"):
             options["partitions"] = cursor.rest()
             cursor.position = len(cursor.tokens)
@@ -337,7 +209,7 @@ _TEXT_TYPES = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", 
 _DISPLAY_WIDTH = re.compile(r"^(?!tinyint\(1\)$)(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
 
 
-def _column_type(part: _Cursor) -> str:
+def _column_type(part: Cursor) -> str:
     text = part.next().text.lower()
     if text == "double" and part.accept("PRECISION"):
         text = "double"
@@ -356,7 +228,7 @@ def _column_type(part: _Cursor) -> str:
     return text
 
 
-def _default(part: _Cursor) -> str | None:
+def _default(part: Cursor) -> str | None:
     if part.accept("NULL"):
         return None
     if part.peek("("):
@@ -394,12 +266,12 @@ def _bare(expression: str) -> str:
     return re.sub(r"^_[a-z0-9]+(?=')", "", text)
 
 
-def _function(part: _Cursor) -> str:
+def _function(part: Cursor) -> str:
     text = part.next().text.lower()
     return f"{text}({part.parenthesised()})" if part.peek("(") else text
 
 
-def _index(part: _Cursor, name: str, *, unique: bool = False, primary: bool = False, method: str = "btree") -> Index:
+def _index(part: Cursor, name: str, *, unique: bool = False, primary: bool = False, method: str = "btree") -> Index:
     if part.accept("USING"):
         method = part.name().lower()
     index = Index(
@@ -432,7 +304,7 @@ def _index(part: _Cursor, name: str, *, unique: bool = False, primary: bool = Fa
     return index
 
 
-def _index_part(part: _Cursor) -> IndexPart:
+def _index_part(part: Cursor) -> IndexPart:
     if part.peek("("):
         result = IndexPart(_bare(part.parenthesised()), expression=True)
     else:
@@ -447,7 +319,7 @@ def _index_part(part: _Cursor) -> IndexPart:
     return result
 
 
-def _foreign_key(part: _Cursor, name: str) -> ForeignKey:
+def _foreign_key(part: Cursor, name: str) -> ForeignKey:
     columns = tuple(p.name() for p in part.parenthesised_cursor().split())
     part.expect("REFERENCES")
     table = part.name()
@@ -468,7 +340,7 @@ def _foreign_key(part: _Cursor, name: str) -> ForeignKey:
     return ForeignKey(name, columns, table, ref_columns, on_delete=actions["DELETE"], on_update=actions["UPDATE"])
 
 
-def _option_value(cursor: _Cursor) -> str:
+def _option_value(cursor: Cursor) -> str:
     if cursor.peek("("):
         return f"({cursor.parenthesised()})"
     return cursor.next().text

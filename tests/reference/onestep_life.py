@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from onestep import ExecutionClient
@@ -28,7 +28,7 @@ class Clock:
         self.ahead = timedelta()
 
     def __call__(self) -> datetime:
-        return datetime.now(timezone.utc) + self.ahead
+        return datetime.now(UTC) + self.ahead
 
 
 def backend(dsn: str, executions: str, attempts: str, clock: Clock, *, auto_create: bool) -> Any:
