@@ -67,10 +67,16 @@ def main() -> None:
         for name, argv in commands.items():
             figures[name].append(measure(argv, environment))
     base = {"opsctl --help": "import click", "opsctl verify-schema": "inspector script"}
-    medians = {name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in figures.items()}
+    medians = {
+        name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in figures.items()
+    }
     rows = [
         [name, f"{wall * 1000:.0f}", f"{cpu * 1000:.0f}"]
-        + ([f"{wall / medians[base[name]][0]:.2f}", f"{cpu / medians[base[name]][1]:.2f}"] if name in base else ["", ""])
+        + (
+            [f"{wall / medians[base[name]][0]:.2f}", f"{cpu / medians[base[name]][1]:.2f}"]
+            if name in base
+            else ["", ""]
+        )
         for name, (wall, cpu) in medians.items()
     ]
     print(f"{parse_dsn(arguments.dsn, origin='--dsn')}, {arguments.runs} runs, medians, {os.cpu_count()} cores")

@@ -253,6 +253,8 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
             "program_name": APPLICATION_NAME,
             # Before SQLAlchemy looks: under ANSI_QUOTES it would go on quoting with " when the mode has changed.
             "sql_mode": SQL_MODE,
+            # Before anything is rolled back: with RELEASE the server ends the session with its first transaction.
+            "init_command": "SET SESSION completion_type = NO_CHAIN",
         }
         if target.url.password is not None:
             # PyMySQL takes text for Latin-1; a server that was told the password by a client of today knows its UTF-8.

@@ -47,6 +47,7 @@ class MySQL:
             f"SET SESSION time_zone = '+00:00',"
             f" SESSION sql_quote_show_create = 1, SESSION lock_wait_timeout = {lock_s},"
             f" SESSION innodb_lock_wait_timeout = {lock_s}, {self.statement_timeout(timeouts.longest_s)}",
+            "SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_safe_updates = 0",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ]
         return [*statements, "SET SESSION TRANSACTION READ ONLY"] if read_only else statements
@@ -123,6 +124,7 @@ _REFUSED: dict[int, str] = {
     1290: _READ_ONLY,
     1370: _GRANT,
     1410: _GRANT,
+    1709: "innodb_default_row_format is an old one, in which no index of this length fits: have it set to DYNAMIC",
     1792: "transaction_read_only is on for this server: use the DSN of the primary, or have it turned off",
     1836: _READ_ONLY,
     3100: "the server's replication plugin refused: read its error log",

@@ -50,6 +50,7 @@ class PostgreSQL:
             "lock_timeout": f"{max(1, round(timeouts.lock_s * 1000))}ms",
             "statement_timeout": f"{max(1, round(timeouts.longest_s * 1000))}ms",
             "client_min_messages": "warning",
+            "quote_all_identifiers": "off",  # the readers compare what the server deparses
         }
         if read_only:  # else as it is: who turned it on for a database or a role does not want it written to
             settings["default_transaction_read_only"] = "on"

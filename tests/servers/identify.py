@@ -35,9 +35,7 @@ class Address:
 
 def identify(family: str, dsn: str) -> tuple[str, str]:
     """Product and version, as the server itself says; raises one of NO_ANSWER."""
-    return {"mysql": _identify_mysql, "postgresql": _identify_postgresql, "redis": _identify_redis}[family](
-        dsn
-    )
+    return {"mysql": _identify_mysql, "postgresql": _identify_postgresql, "redis": _identify_redis}[family](dsn)
 
 
 def _identify_mysql(dsn: str) -> tuple[str, str]:

@@ -109,15 +109,11 @@ class Server:
                     raise ServerError(f"{self.name} ended with {code}:\n{_tail(self.log())}") from error
                 if time.monotonic() > deadline:
                     self.kill()
-                    raise ServerError(
-                        f"{self.name} not ready in {timeout_s:g} s:\n{_tail(self.log())}"
-                    ) from error
+                    raise ServerError(f"{self.name} not ready in {timeout_s:g} s:\n{_tail(self.log())}") from error
                 time.sleep(0.05)
             else:
                 if self._process.poll() is not None:
-                    raise ServerError(
-                        f"{self.name}: another server answers on port {self.port}\n{_tail(self.log())}"
-                    )
+                    raise ServerError(f"{self.name}: another server answers on port {self.port}\n{_tail(self.log())}")
                 _check_product(self, f"the recipe {self.name}")
                 return
 
@@ -217,9 +213,7 @@ def variable_of(name: str) -> str:
 
 def _check_product(server: Server, source: str) -> None:
     if server.product != PRODUCTS[server.name]:
-        raise ServerError(
-            f"{source} leads to {server.product} {server.version}, not to {PRODUCTS[server.name]}"
-        )
+        raise ServerError(f"{source} leads to {server.product} {server.version}, not to {PRODUCTS[server.name]}")
 
 
 def _children(pid: int) -> list[int]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import click
+
 from opsctl import errors
 from opsctl.cli.main import COMMANDS, cli
 
