@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pairs import A_GOOD_LIFE, ATTEMPTS, EXECUTIONS, Opsctl, create_pair, longest_names, onestep_dsn
+from processes import clean_environment
 from servers import Database
 
 LIFE = Path(__file__).parent.parent / "reference" / "onestep_life.py"
@@ -62,6 +64,36 @@ def test_verify_passes_tables_of_onestep_and_init_adopts_them(
     assert adopted.code == 0
     assert "adopt" in adopted.out
     assert opsctl.init(database, *tables(pair)).out.startswith("nothing to do")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_real_worker_works_in_tables_of_init_tables(
+    release: str,
+    database: Database,
+    opsctl: Opsctl,
+    onestep: Run,
+    reference_pythons: dict[str, Path],
+    tmp_path: Path,
+) -> None:
+    assert opsctl.init(database).code == 0
+    family = "POSTGRES" if database.server.family == "postgresql" else "MYSQL"
+    variables = {f"{family}_EXECUTION_DSN": onestep_dsn(database)}
+    log = tmp_path / "worker.log"
+    with log.open("w") as stream:
+        worker = subprocess.Popen(
+            [reference_pythons[release], "-m", "onestep.cli", "run", "opsctl.demo.worker_app:app"],
+            env=clean_environment(tmp_path, variables),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        done = onestep(release, LIFE.parent / "onestep_submit.py", onestep_dsn(database), EXECUTIONS, ATTEMPTS)
+        assert done.code == 0, done.err + log.read_text()
+        assert json.loads(done.out) == ["failed", "succeeded", "succeeded", "succeeded", "succeeded"]
+    finally:
+        worker.kill()
+        worker.wait()
+    assert opsctl.verify(database).code == 0
 
 
 @pytest.mark.servers("mariadb")
