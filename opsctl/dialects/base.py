@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,13 +35,9 @@ class Server:
 
     @property
     def number(self) -> Version:
-        """The leading numbers of the version, (8, 0, 36) for "8.0.36-28-log"."""
-        numbers: list[int] = []
-        for part in self.version.replace("-", ".").replace(" ", ".").split("."):
-            if not part.isdigit():
-                break
-            numbers.append(int(part))
-        return tuple(numbers)
+        """The leading numbers of the version, (8, 0, 36) for "8.0.36-28-log", (19,) for "19beta1"."""
+        leading = re.match(r"\d+(?:\.\d+)*", self.version)
+        return tuple(map(int, leading[0].split("."))) if leading else ()
 
     def __str__(self) -> str:
         return f"{self.product} {self.version}"
