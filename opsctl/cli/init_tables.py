@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 import click
@@ -31,7 +32,7 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
     """
     place = find_place(options, for_schema_change=True)
     with (
-        _audit_stream(audit_file, dry_run) as stream,
+        _audit_stream(None if dry_run else audit_file) as stream,
         open_session(place.target, place.timeouts, read_only=dry_run) as session,
     ):
         plan = plan_tables(session, place.pair, schema=place.schema)
@@ -42,6 +43,7 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
             click.echo(dry_run_sql(session, place.pair, plan))
             return errors.EXIT_YES
         if plan.action not in (NOTHING, REFUSE):
+            session.rollback()  # nothing stays open while a person thinks
             _confirm(f"{place.target}, {session.server}: {plan.summary}", yes=yes)
             audit = Audit(_writer(stream), "init-tables", session, place.pair)
             plan = apply_plan(session, place.pair, schema=place.schema, audit=audit, progress=state.say)
@@ -64,31 +66,27 @@ def _confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise Guarded(f"{question}: not without being asked", "add --yes, or --dry-run to see the SQL first")
     if not click.confirm(state.redacted(f"{question}?"), err=True):
-        raise Guarded("declined: nothing was changed", "")
+        raise Guarded("declined: nothing was changed", "--dry-run shows the SQL, --yes does not ask")
 
 
-class _audit_stream:  # noqa: N801 (used as a function)
-    """The stream for audit lines, opened before anything is changed."""
-
-    def __init__(self, path: str | None, dry_run: bool) -> None:
-        self._path = None if dry_run else path
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> TextIO:
-        if self._path is None:
-            return sys.stderr
-        try:
-            self._file = open(self._path, "a", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(
-                f"--audit-file {self._path} cannot be written: {error.strerror}",
-                "name a file in a directory that exists",
-            ) from None
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+@contextlib.contextmanager
+def _audit_stream(path: str | None) -> Iterator[TextIO]:
+    """Yield the stream for audit lines, opened before anything is changed; stderr without a path."""
+    if path is None:
+        yield sys.stderr
+        return
+    try:
+        file = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise UsageError(
+            f"--audit-file {path} cannot be written: {error.strerror}", "name a file in a directory that exists"
+        ) from None
+    try:
+        yield file
+    finally:
+        # Each line was flushed as it was written; what could not be has been said.
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 def _writer(stream: TextIO) -> Callable[[str], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -30,6 +31,10 @@ COMMANDS = {
 }
 
 
+class ReaderGone(BaseException):
+    """Whoever read stdout has closed it."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, so that --help stays cheap."""
 
@@ -45,6 +50,13 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; tell a reader that went away from an error, which click would not."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGone from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
@@ -77,11 +89,16 @@ class Terminated(BaseException):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run opsctl and exit with its code."""
     signal.signal(signal.SIGTERM, _on_sigterm)
+    for name in ("stdout", "stderr"):  # None when whoever started us has closed it
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the process ends)
     code = _run(arguments)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _broken_pipe()
+    except OSError as error:
+        code = _unwritable(error)
     sys.exit(code)
 
 
@@ -103,15 +120,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(2, error.format_message(), f"{path} --help lists what it takes")
     except click.ClickException as error:
         return _fail(2, error.format_message(), "opsctl --help")
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         return _broken_pipe()
     except (KeyboardInterrupt, click.Abort):
         return _fail(errors.EXIT_INTERRUPTED, "interrupted", "what was not committed was rolled back; run it again")
     except Terminated:
         return _fail(errors.EXIT_TERMINATED, "terminated", "what was not committed was rolled back; run it again")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            return _bug(error)
+        return _unwritable(error)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is a bug and becomes exit 70)
-        hint = "this is a bug of opsctl: please report it with the output of the same command under --debug"
-        return _fail(errors.EXIT_BUG, f"{type(error).__name__}: {error}", hint)
+        return _bug(error)
     return result if isinstance(result, int) else errors.EXIT_YES
 
 
@@ -125,7 +145,24 @@ def _fail(code: int, message: str, hint: str) -> int:
     return code
 
 
+def _bug(error: Exception) -> int:
+    hint = "this is a bug of opsctl: please report it with the output of the same command under --debug"
+    return _fail(errors.EXIT_BUG, f"{type(error).__name__}: {error}", hint)
+
+
+def _unwritable(error: OSError) -> int:
+    code = _fail(
+        errors.UsageError.exit_code, f"stdout cannot be written: {error.strerror}", "send it where there is room"
+    )
+    _discard_stdout()
+    return code
+
+
 def _broken_pipe() -> int:
-    # The reader is gone; keep the interpreter from complaining when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard_stdout()
     return errors.EXIT_BROKEN_PIPE
+
+
+def _discard_stdout() -> None:
+    """Keep the interpreter from complaining when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,6 +13,7 @@ from typing import Any
 
 from opsctl.db import Session
 from opsctl.dialects.names import Pair
+from opsctl.errors import Guarded
 
 
 class Audit:
@@ -33,10 +34,22 @@ class Audit:
         }
 
     def record(self, event: str, **facts: Any) -> None:
-        """Write one line; `event` is "begin", "committed" or "failed"."""
+        """Write one line; `event` is "begin", "committed" or "failed". Raises Guarded when it cannot be written."""
         self._facts |= facts
+        line = self._line(event)
+        try:
+            self._write(line)
+        except OSError as error:
+            if event == "failed":
+                return  # what failed says more
+            done = "the change is made" if event == "committed" else "nothing was changed"
+            raise Guarded(
+                f"the audit record cannot be written: {error.strerror}", f"{done}; give --audit-file a place with room"
+            ) from None
+
+    def _line(self, event: str) -> str:
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._write(json.dumps({"event": event, "time": moment, **self._facts}, ensure_ascii=False, default=str))
+        return json.dumps({"event": event, "time": moment, **self._facts}, ensure_ascii=False, default=str)
 
 
 def _user() -> str:

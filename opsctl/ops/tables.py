@@ -277,7 +277,7 @@ def _ddl_locks(session: Session, pair: Pair) -> Iterator[None]:
     dialect = session.dialect
     session.rollback()
     if isinstance(dialect, PostgreSQL):
-        session.scalar("SELECT pg_advisory_xact_lock(:key)", key=dialect.ddl_lock(pair))
+        _take_advisory_lock(session, dialect.ddl_lock(pair))
         try:
             yield
         finally:
@@ -296,16 +296,41 @@ def _ddl_locks(session: Session, pair: Pair) -> Iterator[None]:
                 session.scalar("SELECT RELEASE_LOCK(:name)", name=name)
 
 
+#: Who holds a given advisory lock of one 64-bit key in this database.
+_ADVISORY_HOLDER = """
+SELECT pid FROM pg_catalog.pg_locks
+ WHERE locktype = 'advisory' AND granted AND objsubid = 1
+   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+   AND ((classid::bigint << 32) | objid::bigint) = :key
+"""
+
+
+def _take_advisory_lock(session: Session, key: int) -> None:
+    try:
+        session.scalar("SELECT pg_advisory_xact_lock(:key)", key=key)
+    except Unreachable as error:
+        if error_code(error) != "55P03":
+            raise
+        session.rollback()
+        raise _held(
+            session, f"advisory lock {key}", session.scalar(_ADVISORY_HOLDER, key=key), "pg_stat_activity"
+        ) from None
+
+
+def _held(session: Session, lock: str, holder: object, where: str) -> Unreachable:
+    who = f"session {holder}" if holder else "another session"
+    return Unreachable(
+        f"{session.target}: the {lock} is held by {who}, waited {session.timeouts.lock_s:g} s for it",
+        f"onestep or another init-tables creates tables there: see {where}, then run it again; or raise --lock-timeout",
+    )
+
+
 def _get_lock(session: Session, dialect: MySQL | MariaDB, name: str) -> None:
     seconds = _lock_seconds(session)
     if session.scalar("SELECT GET_LOCK(:name, :seconds)", name=name, seconds=seconds) == 1:
         return
     holder = session.scalar("SELECT IS_USED_LOCK(:name)", name=name)
-    who = f"connection {holder}" if holder else "another connection"
-    raise Unreachable(
-        f"{session.target}: the lock {name} is held by {who}, waited {seconds} s for it",
-        "onestep or another init-tables creates tables there: see SHOW PROCESSLIST, then run the command again; or raise --lock-timeout",
-    )
+    raise _held(session, f"lock {name}", holder, "SHOW PROCESSLIST")
 
 
 __all__ = [

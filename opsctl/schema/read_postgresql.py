@@ -119,7 +119,8 @@ SELECT p.polrelid, p.polname, 'POLICY ' || p.polname, 'policy', true
 def read_tables(session: Session, names: Iterable[str], *, schema: str | None) -> dict[str, Table | None]:
     """Read the tables `names` from `schema`, or from where the search_path finds them, as onestep does.
 
-    A table that does not exist is None; one that this role may not see into is a Table with an unread fact.
+    Deparsing opens the table, so this waits behind ACCESS EXCLUSIVE, up to the session's lock timeout. A table that does
+    not exist is None; one that this role may not see into is a Table with an unread fact.
     """
     wanted = list(names)
     found = session.rows(_FIND, names=[*wanted, *(f"{p}{n}{s}" for n in wanted for p, s in _BESIDE)])
