@@ -1,4 +1,4 @@
-"""Connections: sessions as the contract wants them, and the only place that translates drivers' errors.
+"""Connections: sessions as the contract wants them.
 
 A session is UTC and READ COMMITTED, has connect, lock and statement timeouts on the server and a limit on the client's
 side too, since a server or a proxy that says nothing obeys no timeout of its own.
@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
-import ssl
-import threading
 import time
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +18,17 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from opsctl.dialects import AnyDialect, dialect_of
-from opsctl.dialects.base import Failure, Server, Timeouts
-from opsctl.dialects.mysql import SQL_MODE, explain_error
-from opsctl.dialects.postgresql import explain_connect_text, explain_state
-from opsctl.errors import OpsctlError, StatementRefused, Unreachable
+from opsctl.dialects.base import Server, Timeouts
+from opsctl.dialects.mysql import SQL_MODE
+from opsctl.errors import OpsctlError, Unreachable
+from opsctl.failures import error_code, raised_by_driver, translate
+from opsctl.lifeline import CANCEL_S, Connecting, Line, Watchdog
 from opsctl.target import Target
 
 APPLICATION_NAME = "opsctl"
 
 #: How much longer than the server's own limit the client waits before it ends the connection.
 _CLIENT_GRACE_S = 1.0
-#: How long it may take to have the server end a statement that nobody waits for any more.
-_CANCEL_S = 1.0
 _IN_ABORTED_TRANSACTION = "25P02"
 
 # What these have to say about a lost connection is said by the error that opsctl raises.
@@ -56,7 +51,7 @@ class Session:
     """One connection with its settings made. Every error it raises is an OpsctlError without secrets."""
 
     def __init__(
-        self, connection: sa.Connection, target: Target, timeouts: Timeouts, server: Server, line: _Line
+        self, connection: sa.Connection, target: Target, timeouts: Timeouts, server: Server, line: Line
     ) -> None:
         self.connection = connection
         self.target = target
@@ -109,7 +104,7 @@ class Session:
             raise self._lost
         limit = (self.timeouts.longest_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
         try:
-            with _translated(_Watchdog(self._line, limit), self.target, limit):
+            with _translated(Watchdog(self._line, limit), self.target, limit):
                 yield
         except OpsctlError as error:
             if isinstance(error.__cause__, DBAPIError) and not self.connection.invalidated:
@@ -154,67 +149,37 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
     )
     started = time.monotonic()
     try:
-        connection = _Connecting(engine).connection_within(timeouts.connect_s)
+        connection = Connecting(engine).connection_within(timeouts.connect_s)
     except Exception as error:
         late = time.monotonic() - started >= timeouts.connect_s * 0.95
         timed_out = timeouts.connect_s if late and "time" in str(error).lower() else None
         raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
-    line = _Line(engine, connection, target, options, started)
+    line = Line(engine, connection, target, options, started)
     sa.event.listen(engine, "invalidate", line.on_invalidate)
     try:
         yield _prepare(connection, target, timeouts, line, read_only=read_only)
     finally:
         # A connection that the watchdog or the server ended cannot be rolled back; it is gone all the same.
-        with contextlib.suppress(Exception), _Watchdog(line, _CLIENT_GRACE_S):
+        with contextlib.suppress(Exception), Watchdog(line, _CLIENT_GRACE_S):
             connection.close()
         engine.dispose()
 
 
-class _Connecting(threading.Thread):
-    """Connects in a thread of its own: neither looking a name up nor a server that drips bytes knows a limit.
-
-    The main thread stays open to signals meanwhile. A connection that comes too late is closed.
-    """
-
-    def __init__(self, engine: sa.Engine) -> None:
-        super().__init__(name="opsctl-connect", daemon=True)
-        self._engine = engine
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._abandoned = False
-        self._connection: sa.Connection | None = None
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            connection = self._engine.connect()
-        except Exception as error:  # noqa: BLE001 (raised again by the waiting thread)
-            self._error = error
-        else:
-            with self._lock:
-                if self._abandoned:
-                    connection.invalidate()
-                else:
-                    self._connection = connection
-        self._done.set()
-
-    def connection_within(self, limit_s: float) -> sa.Connection:
-        """Return the connection; raises what connecting raised, TimeoutError after `limit_s`."""
-        self.start()
-        try:
-            self._done.wait(limit_s)
-        finally:
-            with self._lock:
-                self._abandoned = self._connection is None
-        if self._error is not None:
-            raise self._error
-        if self._connection is None:
-            raise TimeoutError("no connection in time")
-        return self._connection
+@contextlib.contextmanager
+def _translated(watchdog: Watchdog, target: Target, limit_s: float) -> Iterator[None]:
+    try:
+        with watchdog:
+            yield
+    except OpsctlError:
+        raise
+    except Exception as error:
+        if not (watchdog.fired or isinstance(error, SQLAlchemyError) or raised_by_driver(error)):
+            raise
+        raise translate(error, target, timed_out_after_s=limit_s if watchdog.fired else None) from error
 
 
-def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line: _Line, *, read_only: bool) -> Session:
-    with _translated(_Watchdog(line, timeouts.connect_s), target, timeouts.connect_s):
+def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line: Line, *, read_only: bool) -> Session:
+    with _translated(Watchdog(line, timeouts.connect_s), target, timeouts.connect_s):
         server = _identify(connection)
         for statement in dialect_of(server).session_setup(timeouts, read_only=read_only):
             execute_verbatim(connection, statement)
@@ -225,7 +190,7 @@ def _prepare(connection: sa.Connection, target: Target, timeouts: Timeouts, line
     if target.family == "mysql" and hasattr(raw, "_read_timeout"):
         # Connecting had its own short limit; from here on a statement's applies, which the watchdog keeps. PyMySQL has
         # no public way to change it; a fault test (a server that falls silent in mid-query) fails should it ever move.
-        raw._read_timeout = raw._write_timeout = timeouts.longest_s + _CLIENT_GRACE_S + 2 * _CANCEL_S
+        raw._read_timeout = raw._write_timeout = timeouts.longest_s + _CLIENT_GRACE_S + 2 * CANCEL_S
     return Session(connection, target, timeouts, server, line)
 
 
@@ -264,185 +229,3 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
     args["connect_timeout"] = max(2, seconds)  # libpq takes anything below 2 for 2
     args |= {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
     return args
-
-
-class _Line:
-    """What a session's statement can be ended with from elsewhere, on the server and on this side."""
-
-    def __init__(
-        self,
-        engine: sa.Engine,
-        connection: sa.Connection,
-        target: Target,
-        options: dict[str, Any],
-        started: float,
-    ) -> None:
-        self.place: tuple[Any, ...] | None = None
-        self._options = options
-        self._engine = engine
-        self._raw: Any = connection.connection.dbapi_connection
-        self._target = target
-        self._started = started
-
-    def end(self) -> None:
-        """End the statement on the server, within _CANCEL_S, then the connection, so that a blocked read returns."""
-        with contextlib.suppress(Exception):
-            self._end_on_server()
-        with contextlib.suppress(Exception):
-            _shut_down(self._raw)
-
-    def on_invalidate(self, raw: Any, record: object, error: BaseException | None) -> None:
-        """A signal interrupted a statement: closing the connection would leave it running on the server."""
-        if error is not None and not isinstance(error, Exception):
-            with contextlib.suppress(Exception):
-                self._end_on_server()
-
-    def place_on_server(self, raw: Any) -> tuple[Any, ...]:
-        """Return which MySQL server this is, and the connection's id there."""
-        with raw.cursor() as cursor:
-            cursor.execute("SELECT @@hostname, @@port, CONNECTION_ID()")
-            return tuple(cursor.fetchone())
-
-    def _end_on_server(self) -> None:
-        if self._target.family == "postgresql":
-            self._raw.cancel_safe(timeout=_CANCEL_S)
-            return
-        if self.place is None:
-            return
-        dialect = self._engine.dialect
-        args, options = dialect.create_connect_args(self._target.url)
-        limits = {"connect_timeout": _CANCEL_S, "read_timeout": _CANCEL_S, "write_timeout": _CANCEL_S}
-        assert dialect.loaded_dbapi is not None
-        other = dialect.loaded_dbapi.connect(*args, **{**options, **self._options, **limits})
-        with contextlib.closing(other), other.cursor() as cursor:
-            *server, number = self.place
-            *this_server, own_number = self.place_on_server(other)
-            cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
-            uptime_s = int(cursor.fetchone()[1])
-            # A proxy may lead to another server, and one that restarted counts from the beginning: the number could
-            # be somebody else's there.
-            if server == this_server and own_number > number and uptime_s >= time.monotonic() - self._started - 1:
-                cursor.execute(f"KILL {int(number)}")
-
-
-class _Watchdog:
-    """Ends its block's statement and connection when the block lasts too long."""
-
-    def __init__(self, line: _Line, limit_s: float) -> None:
-        self.fired = False
-        self._line = line
-        self._timer = threading.Timer(limit_s, self._fire)
-        self._timer.daemon = True
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        if self.fired:
-            self._timer.join(2 * _CANCEL_S)
-
-    def _fire(self) -> None:
-        self.fired = True
-        self._line.end()
-
-
-@contextlib.contextmanager
-def _translated(watchdog: _Watchdog, target: Target, limit_s: float) -> Iterator[None]:
-    try:
-        with watchdog:
-            yield
-    except OpsctlError:
-        raise
-    except Exception as error:
-        if not (watchdog.fired or isinstance(error, SQLAlchemyError) or _raised_by_driver(error)):
-            raise
-        raise translate(error, target, timed_out_after_s=limit_s if watchdog.fired else None) from error
-
-
-def _raised_by_driver(error: BaseException) -> bool:
-    """Whether PyMySQL stumbled: it checks nothing of what a server sends, and bytes that are lost make any error."""
-    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and str(frames[-1]).partition(".")[0] == "pymysql"
-
-
-def _shut_down(raw: Any) -> None:
-    if hasattr(raw, "_sock"):  # PyMySQL
-        raw._sock.shutdown(socket.SHUT_RDWR)
-        return
-    with socket.socket(fileno=socket.dup(raw.fileno())) as copy:
-        copy.shutdown(socket.SHUT_RDWR)
-
-
-def translate(
-    error: BaseException, target: Target, *, timed_out_after_s: float | None = None, connecting: bool = False
-) -> OpsctlError:
-    """Return the OpsctlError for an error of a driver: exit class, one line of cause without secrets, a remedy."""
-    original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    if timed_out_after_s is not None:
-        what = "connecting to" if connecting else "waiting for"
-        return Unreachable(
-            f"{target}: no answer after {timed_out_after_s:g} s of {what} the server",
-            "see whether the server, or a proxy in front of it, hangs; raise --connect-timeout or --statement-timeout"
-            if connecting
-            else "look on the server what its session of application opsctl waits for; raise --statement-timeout",
-        )
-    failure = _explain(original, connecting=connecting)
-    message = target.redact(f"{target}: {_one_line(failure.cause)}")
-    gone = isinstance(error, DBAPIError) and error.connection_invalidated
-    if failure.kind == "unreachable" or gone:
-        return Unreachable(message, failure.hint)
-    return StatementRefused(message, failure.hint)
-
-
-def _explain(original: BaseException, *, connecting: bool) -> Failure:
-    arguments: Sequence[Any] = getattr(original, "args", ())
-    text = str(original) or type(original).__name__
-    if arguments and isinstance(arguments[0], int) and not isinstance(original, OSError):  # PyMySQL: (code, text)
-        code, text = arguments[0], str(arguments[1]) if len(arguments) > 1 else ""
-        if isinstance(getattr(original, "original_exception", None), ssl.SSLError):
-            code = 2026  # PyMySQL says 2003, host not reached, for a certificate that it does not trust
-        known = explain_error(code, f"{text} (error {code})")
-        if known is None and code == 0:
-            known = Failure("unreachable", "the server closed the connection", "run the command again")
-        if known is not None:
-            return known
-        text = f"{text} (error {code})"
-    elif sqlstate := getattr(original, "sqlstate", None):  # psycopg
-        known = explain_state(sqlstate, f"{text} (SQLSTATE {sqlstate})")
-        if known is not None:
-            return known
-        text = f"{text} (SQLSTATE {sqlstate})"
-    elif isinstance(original, OSError):
-        return Failure("unreachable", text, "check that the files which the DSN's TLS options name can be read")
-    elif connecting and not _raised_by_driver(original):
-        return explain_connect_text(text)
-    elif "connection" in text.lower() or "SSL" in text:  # libpq, which has no SQLSTATE for it
-        return Failure("unreachable", text, "see whether the server restarted, then run the command again")
-    elif _raised_by_driver(original) and not connecting:
-        text = f"the server's answer makes no sense ({type(original).__name__}: {text})"
-        return Failure("unreachable", text, "see what a proxy in between does, and run the command again")
-    if connecting:
-        if _raised_by_driver(original):
-            text = f"what answers does not speak the protocol ({type(original).__name__}: {text})"
-        return Failure("unreachable", text, "check the DSN, and that this is the server that you meant")
-    return Failure("refused", text, "run the command again with --debug for the statement and the traceback")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def error_code(error: BaseException) -> int | str | None:
-    """Return MySQL's error number or PostgreSQL's SQLSTATE behind an OpsctlError of a session, None without one."""
-    cause = error.__cause__
-    original = cause.orig if isinstance(cause, DBAPIError) else cause
-    if original is None:
-        return None
-    if original.args and isinstance(original.args[0], int):
-        return original.args[0]
-    state = getattr(original, "sqlstate", None)
-    return str(state) if state else None
-
-
-__all__ = ["Row", "Session", "error_code", "execute_verbatim", "open_session", "translate"]

@@ -11,13 +11,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from opsctl.db import Session, error_code
+from opsctl.db import Session
 from opsctl.dialects import require_supported
 from opsctl.dialects.mariadb import MariaDB
 from opsctl.dialects.mysql import MySQL
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import StatementRefused, Undetermined, Unreachable, UsageError
+from opsctl.failures import error_code
 from opsctl.ops.audit import Audit
 from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
 from opsctl.schema.findings import WARNING, at_least

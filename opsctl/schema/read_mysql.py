@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opsctl.db import Session, error_code
+from opsctl.db import Session
 from opsctl.errors import OpsctlError
+from opsctl.failures import error_code
 from opsctl.schema.grants import MySQLRights, read_mysql_rights
 from opsctl.schema.model import Table, Trigger, Unread
 from opsctl.schema.show_create import parse_show_create
