@@ -11,7 +11,7 @@ import click
 
 from opsctl.schema.expected import VERSION_TITLE
 from opsctl.schema.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
-from opsctl.schema.verify import Verification
+from opsctl.schema.verify import DRIFT, MATCH, UNKNOWN, Verification
 
 _KINDS = {kind: f"{kind} " for kind in ("column", "index", "check", "trigger")} | {
     "foreign_key": "foreign key ",
@@ -33,7 +33,7 @@ def use_colour(no_color: bool) -> bool:
 def render_verification(verification: Verification, fail_on: str = WARNING, *, colour: bool = False) -> str:
     """Return the answer of verify-schema: for each table what differs, what it does, and the fix; the verdict last."""
     where = f", schema {verification.schema}" if verification.schema else ""
-    lines = [f"{verification.target}{where} ({verification.product} {verification.version})"]
+    lines = [f"{verification.target}{where} ({verification.server})"]
     for table in (verification.pair.executions, verification.pair.attempts):
         findings = [finding for finding in verification.findings if finding.table == table]
         unread = [fact for name, fact in verification.unread if name == table]
@@ -50,16 +50,19 @@ def _verdict(verification: Verification, fail_on: str, colour: bool) -> str:
     said = [f"{counts[name]} {_plural(name, counts[name])}" for name in SEVERITIES if counts[name]]
     if verification.unread:
         said.append(f"{len(verification.unread)} unread")
-    verdict = verification.verdict(fail_on)
+    verdict = verification.verdict
     text = (
-        click.style(verdict, fg={"match": "green", "drift": "red"}.get(verdict, "yellow"), bold=True)
-        if colour
-        else verdict
+        click.style(verdict, fg={MATCH: "green", DRIFT: "red"}.get(verdict, "yellow"), bold=True) if colour else verdict
     )
     if verification.matches_version:
-        made_by = f", made by {verification.made_by}" if verification.made_by else ""
-        text += f": {VERSION_TITLE}{made_by}"
-    return text + (f" ({', '.join(said)})" if said else "")
+        text += f": {VERSION_TITLE}"
+        text += f", ids as {verification.made_by} makes them" if verification.made_by else ""
+    text += f" ({', '.join(said)})" if said else ""
+    if verdict == UNKNOWN:
+        text += ": all that could be read is as expected"
+    if verification.fails(fail_on) != (verdict == DRIFT):
+        text += f"; --fail-on {fail_on} makes the exit code {int(verification.fails(fail_on))}"
+    return text
 
 
 def _plural(severity: str, count: int) -> str:

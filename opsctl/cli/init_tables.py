@@ -39,12 +39,12 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
         if plan.action == REFUSE and not dry_run:
             plan = plan_again_locked(session, place.pair, schema=place.schema)
         if dry_run and plan.action not in (NOTHING, REFUSE):
-            click.echo(f"-- {place.target}, {session.server}: would {plan.summary}")
+            click.echo(f"-- {place.target} ({session.server}): this would {plan.summary}")
             click.echo(dry_run_sql(session, place.pair, plan))
             return errors.EXIT_YES
         if plan.action not in (NOTHING, REFUSE):
             session.rollback()  # nothing stays open while a person thinks
-            _confirm(f"{place.target}, {session.server}: {plan.summary}", yes=yes)
+            _confirm(f"{place.target} ({session.server})", plan.summary, yes=yes)
             audit = Audit(_writer(stream), "init-tables", session, place.pair)
             plan = apply_plan(session, place.pair, schema=place.schema, audit=audit, progress=state.say)
     return _report(plan)
@@ -54,18 +54,30 @@ def _report(plan: Plan) -> int:
     if plan.action == REFUSE:
         colour = use_colour(state.current.no_color)
         click.echo(render_verification(plan.verification, colour=colour), color=colour)
-        state.say(f"opsctl: {plan.summary}\n  mend what verify-schema names, then run init-tables again")
+        state.say(f"opsctl: {plan.summary}\n  mend what is named there, then run init-tables again")
         return errors.EXIT_NO
-    click.echo(plan.summary if plan.action == NOTHING else f"done: {plan.summary}")
+    click.echo(plan.done)
     return errors.EXIT_YES
 
 
-def _confirm(question: str, *, yes: bool) -> None:
+def _confirm(place: str, what: str, *, yes: bool) -> None:
+    """Ask on stderr. Raises Guarded when the answer is no, or when there is nobody to ask."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Guarded(f"{question}: not without being asked", "add --yes, or --dry-run to see the SQL first")
-    if not click.confirm(state.redacted(f"{question}?"), err=True):
+        raise Guarded(
+            f"{place}: nothing was changed, there is nobody to ask whether to {what}",
+            "add --yes, or --dry-run to see the SQL first",
+        )
+    click.echo(state.redacted(place), err=True)
+    try:
+        agreed = click.confirm(state.redacted(what[0].upper() + what[1:] + "?"), err=True)
+    except click.Abort as answer:
+        click.echo(err=True)  # ^C and ^D stay on the line of the question
+        if isinstance(answer.__context__, KeyboardInterrupt):
+            raise
+        agreed = False
+    if not agreed:
         raise Guarded("declined: nothing was changed", "--dry-run shows the SQL, --yes does not ask")
 
 
@@ -91,6 +103,6 @@ def _audit_stream(path: str | None) -> Iterator[TextIO]:
 
 def _writer(stream: TextIO) -> Callable[[str], None]:
     def write(line: str) -> None:
-        print(state.redacted(line), file=stream, flush=True)
+        print(line, file=stream, flush=True)
 
     return write

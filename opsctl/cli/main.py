@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -70,7 +72,7 @@ class LazyGroup(click.Group):
 @click.option("--no-color", is_flag=True, help="No colours (NO_COLOR and FORCE_COLOR are obeyed too).")
 @click.version_option(opsctl.__version__, prog_name="opsctl")
 def cli(debug: bool, quiet: bool, no_color: bool) -> None:
-    """Create, check, migrate, watch and repair the tables in which long jobs are tracked.
+    """Create and check the tables in which long jobs are tracked.
 
     \b
     Exit codes: 0 yes · 1 the answer is no (drift, a failed check) · 2 usage or configuration
@@ -92,6 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for name in ("stdout", "stderr"):  # None when whoever started us has closed it
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the process ends)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal's encoding lacks is no error
+            stream.reconfigure(errors="backslashreplace")
     code = _run(arguments)
     try:
         sys.stdout.flush()
@@ -113,6 +118,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         )
     except errors.OpsctlError as error:
         return _fail(error.exit_code, error.message, error.hint)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return errors.UsageError.exit_code
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:
@@ -136,12 +144,13 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _fail(code: int, message: str, hint: str) -> int:
-    if state.current.debug:
-        click.echo(state.redacted(traceback.format_exc()), err=True)
-    one_line = " ".join(message.split())
-    click.echo(state.redacted(f"opsctl: {one_line}"), err=True)
+    lines = [f"opsctl: {' '.join(message.split())}"]
     if hint:
-        click.echo(state.redacted(f"  {hint}"), err=True)
+        lines.append(f"  {hint}")
+    if state.current.debug:
+        lines.insert(0, traceback.format_exc())
+    with contextlib.suppress(OSError):  # a full stderr must not change the exit code
+        click.echo(state.redacted("\n".join(lines)), err=True)
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 
@@ -42,4 +43,5 @@ def redacted(text: str) -> str:
 def say(text: str) -> None:
     """Progress and warnings: stderr, unless --quiet."""
     if not current.quiet:
-        click.echo(redacted(text), err=True)
+        with contextlib.suppress(OSError):
+            click.echo(redacted(text), err=True)

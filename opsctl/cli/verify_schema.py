@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
@@ -12,8 +13,8 @@ from opsctl.cli import state
 from opsctl.cli.options import database_options, find_place
 from opsctl.db import open_session
 from opsctl.render import render_verification, use_colour
-from opsctl.schema.findings import SEVERITIES, WARNING, at_least
-from opsctl.schema.verify import UNKNOWN, verify_pair
+from opsctl.schema.findings import SEVERITIES, WARNING
+from opsctl.schema.verify import verify_pair
 
 
 @click.command("verify-schema")
@@ -35,10 +36,14 @@ def verify_schema(fail_on: str, output: str, **options: Any) -> int:
     with open_session(place.target, place.timeouts, read_only=True) as session:
         verification = verify_pair(session, place.pair, schema=place.schema)
     if output == "json":
-        click.echo(json.dumps(verification.as_dict(fail_on), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(verification.as_dict(), indent=2, ensure_ascii=not _utf8_stdout()))
     else:
         colour = use_colour(state.current.no_color)
         click.echo(render_verification(verification, fail_on, colour=colour), color=colour)
-    if any(at_least(finding.severity, fail_on) for finding in verification.findings):
+    if verification.fails(fail_on):
         return errors.EXIT_NO
-    return errors.Undetermined.exit_code if verification.verdict(fail_on) == UNKNOWN else errors.EXIT_YES
+    return errors.Undetermined.exit_code if verification.unread else errors.EXIT_YES
+
+
+def _utf8_stdout() -> bool:
+    return sys.stdout.encoding.lower().replace("-", "") == "utf8"

@@ -40,7 +40,8 @@ class Server:
         return tuple(map(int, leading[0].split("."))) if leading else ()
 
     def __str__(self) -> str:
-        return f"{self.product} {self.version}"
+        """Product and version without a packager's additions: MariaDB 10.11.19."""
+        return f"{self.product} {'.'.join(map(str, self.number)) or self.version}"
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ _CONNECT_TEXTS: tuple[tuple[str, str], ...] = (
         "the server has no connection left: close idle ones or raise max_connections",
     ),
     ("certificate", "check the TLS options in the DSN against the server's certificate"),
-    ("SSL", "check sslmode and sslrootcert in the DSN against what the server offers"),
+    ("SSL", "check the TLS options of the DSN (ssl or sslmode, sslrootcert) against what the server offers"),
     ("starting up", "the server is starting or recovering: run the command again in a moment"),
     ("shutting down", "the server is shutting down: use another, or wait for it"),
     ("definition of service", "check PGSERVICE and the service file"),

@@ -21,13 +21,14 @@ class Audit:
 
     def __init__(self, write: Callable[[str], None], command: str, session: Session, pair: Pair) -> None:
         self._write = write
+        self._redact = session.target.redact
         self._facts: dict[str, Any] = {
             "audit": 1,
             "id": str(uuid.uuid4()),
             "command": command,
             "who": f"{_user()}@{socket.gethostname()}",
             "pid": os.getpid(),
-            "account": str(session.scalar("SELECT CURRENT_USER")),
+            "account": session.target.redact(str(session.scalar("SELECT CURRENT_USER"))),
             "target": str(session.target),
             "server": str(session.server),
             "tables": [pair.executions, pair.attempts],
@@ -35,7 +36,7 @@ class Audit:
 
     def record(self, event: str, **facts: Any) -> None:
         """Write one line; `event` is "begin", "committed" or "failed". Raises Guarded when it cannot be written."""
-        self._facts |= facts
+        self._facts |= {key: self._redact(value) if isinstance(value, str) else value for key, value in facts.items()}
         line = self._line(event)
         try:
             self._write(line)

@@ -46,7 +46,7 @@ REFUSE = "refuse"
 
 #: "already exists", from servers where a process that does not take onestep's lock came in between.
 _EXISTS = (1050, "42P07", "23505")
-_ATTEMPTS_AT_RACE = 3
+_ATTEMPTS_AT_RACE = 2
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,34 @@ class Plan:
     def summary(self) -> str:
         """What is to be done, or why nothing is, in one line for the operator."""
         pair = self.verification.pair
-        where = f" in schema {self.schema}" if self.schema else ""
-        both = f"{pair.executions} and {pair.attempts}{where}"
+        both = f"{pair.executions} and {pair.attempts}{self._where}"
         return {
-            CREATE: f"create {both}: {VERSION_TITLE}",
-            COMPLETE: f"complete the pair, create {', '.join(self.creates)}{where}: {VERSION_TITLE}",
-            ADOPT: f"adopt {both}: they are right and their version is not on record",
-            NOTHING: f"nothing to do: {both} are there, right and on record: {VERSION_TITLE}",
+            CREATE: f"create {both}, as {VERSION_TITLE}, and the version record {self.record}",
+            COMPLETE: f"create {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}: the other of the pair is right",
+            ADOPT: f"adopt {both}: they are right, their version goes on record in {self.record}",
+            NOTHING: f"nothing to do: {both} are there, right and on record as {VERSION_TITLE}",
             REFUSE: f"{both} differ from {VERSION_TITLE}; nothing was changed",
         }[self.action]
+
+    @property
+    def done(self) -> str:
+        """What was done, in one line."""
+        pair = self.verification.pair
+        both = f"{pair.executions} and {pair.attempts}{self._where}"
+        return {
+            CREATE: f"created {both}, as {VERSION_TITLE}; on record in {self.record}",
+            COMPLETE: f"created {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}; on record in {self.record}",
+            ADOPT: f"adopted {both}: on record as {VERSION_TITLE} in {self.record}",
+        }.get(self.action, self.summary)
+
+    @property
+    def record(self) -> str:
+        """The name of the version table."""
+        return version_table(self.verification.pair)
+
+    @property
+    def _where(self) -> str:
+        return f" in schema {self.schema}" if self.schema else ""
 
 
 def plan_tables(session: Session, pair: Pair, *, schema: str | None) -> Plan:
@@ -177,7 +196,6 @@ def apply_plan(
             if error_code(error) not in _EXISTS or attempt == _ATTEMPTS_AT_RACE:
                 raise
             session.rollback()
-            progress("another process came first: looking again")
         except BaseException as error:
             audit.record("failed", error=str(error) or type(error).__name__)
             raise
@@ -191,14 +209,21 @@ def _apply_locked(
     before = sorted(plan.recorded or ())
     if plan.action in (NOTHING, REFUSE):
         return plan
-    audit.record("begin", action=plan.action, schema=plan.schema, creates=list(plan.creates), versions_before=before)
+    audit.record(
+        "begin",
+        action=plan.action,
+        schema=plan.schema,
+        creates=list(plan.creates),
+        record=plan.record,
+        versions_before=before,
+    )
     if isinstance(session.dialect, PostgreSQL):
         session.run(f"SET LOCAL search_path TO {session.dialect.quote(plan.schema or '')}")
     if plan.stale_record:
         forget_tables(session, pair, schema=plan.schema)
     upgrade_tables(session, pair, list(plan.statements), schema=plan.schema)
     after = verify_pair(session, pair, schema=plan.schema)
-    if after.verdict() == DRIFT:
+    if after.verdict == DRIFT:
         if session.dialect.transactional_ddl:
             session.rollback()
         raise StatementRefused(
@@ -231,12 +256,7 @@ def _schema(session: Session, verification: Verification, schema: str | None) ->
     if not isinstance(session.dialect, PostgreSQL):
         return None
     if schema is not None:
-        if not session.scalar("SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = :name)", name=schema):
-            raise UsageError(
-                f"{session.target}: there is no schema {schema!r}",
-                f"correct --schema, or have it created: CREATE SCHEMA {session.dialect.quote(schema)}",
-            )
-        return schema
+        return schema  # verify_pair has seen that it exists
     present = [
         table.options["schema"] for table in verification.live if table is not None and "schema" in table.options
     ]
@@ -256,6 +276,7 @@ def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[st
         sections=sections,
         record=version_table(pair),
         record_exists=plan.recorded is not None,
+        stale_record=plan.stale_record,
         schema=plan.schema,
     )
     if not missing:

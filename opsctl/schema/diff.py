@@ -43,14 +43,4 @@ def compare_table(dialect: AnyDialect, expected: Table, live: Table | None) -> l
 
 def _missing_table(expected: Table) -> Finding:
     message = "is missing: no execution can be submitted or claimed"
-    return Finding(
-        expected.name,
-        "table",
-        expected.name,
-        "existence",
-        ERROR,
-        "present",
-        None,
-        message,
-        "opsctl init-tables",
-    )
+    return Finding(expected.name, "table", expected.name, "existence", ERROR, "present", None, message)

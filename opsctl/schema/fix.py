@@ -7,6 +7,10 @@ from opsctl.dialects.mariadb import MariaDB
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.schema.model import Check, Column, ForeignKey, Index, IndexPart, Table
 
+#: What a fix costs, said in front of it.
+_COPIES = "-- may copy the whole table while writes wait: run it when no worker runs, or with pt-online-schema-change"
+_REWRITES = "-- rewrites the whole table and shuts everybody out meanwhile: run it when no worker runs"
+
 
 class Fixer:
     """Writes the statements for one live table."""
@@ -33,7 +37,7 @@ class Fixer:
     def change_column(self, column: Column, live: Column) -> str:
         """A column of another type, null, default or collation."""
         if not self._postgresql:
-            return f"ALTER TABLE {self._table} MODIFY COLUMN {self._column(column)};"
+            return f"{_COPIES}\nALTER TABLE {self._table} MODIFY COLUMN {self._column(column)};"
         name = self._q(column.name)
         steps: list[str] = []
         if live.generated:
@@ -50,7 +54,9 @@ class Fixer:
             steps.append(f"ALTER COLUMN {name} DROP DEFAULT")
         if live.nullable != column.nullable:
             steps.append(f"ALTER COLUMN {name} {'DROP' if column.nullable else 'SET'} NOT NULL")
-        return f"ALTER TABLE {self._table} {', '.join(dict.fromkeys(steps))};"
+        statement = f"ALTER TABLE {self._table} {', '.join(dict.fromkeys(steps))};"
+        rewrites = live.type != column.type or live.generated
+        return f"{_REWRITES}\n{statement}" if rewrites else statement
 
     def _conversion(self, name: str, column: Column, live: Column) -> str:
         if live.type == "timestamp without time zone" and column.type == "timestamp with time zone":
@@ -168,13 +174,13 @@ class Fixer:
 
     def engine(self, name: str) -> str:
         """Another storage engine."""
-        return f"ALTER TABLE {self._table} ENGINE={name};"
+        return f"{_COPIES}\nALTER TABLE {self._table} ENGINE={name};"
 
     def convert_charset(self, name: str, live: Table) -> str:
         """Another character set of the table: of its columns too, or only what new columns would get."""
         if all(column.charset in (None, name) for column in live.columns):
             return f"ALTER TABLE {self._table} DEFAULT CHARACTER SET {name};"
-        return f"ALTER TABLE {self._table} CONVERT TO CHARACTER SET {name};"
+        return f"{_COPIES}\nALTER TABLE {self._table} CONVERT TO CHARACTER SET {name};"
 
     def alter(self, clause: str) -> str:
         """Any other ALTER TABLE of this table."""

@@ -71,7 +71,7 @@ def _read_table(session: Session, name: str, rights: MySQLRights, collations: di
             Unread(
                 name,
                 "triggers",
-                "the account has no TRIGGER right on this table, without which none is shown",
+                "the account has no TRIGGER right, and without it the server shows none: have TRIGGER granted on the database",
             )
         )
     if not rights.database:
@@ -79,7 +79,7 @@ def _read_table(session: Session, name: str, rights: MySQLRights, collations: di
             Unread(
                 name,
                 "leftovers",
-                "the account has rights on single tables only, so it sees no others beside them",
+                "the account has rights on single tables only and sees no others, so what an online change left beside them is not known",
             )
         )
     leftovers = [pattern.format(name).lower() for pattern in _BESIDE]

@@ -7,10 +7,11 @@ from typing import Any
 
 from opsctl.db import Session
 from opsctl.dialects import AnyDialect
+from opsctl.dialects.base import Server
 from opsctl.dialects.mariadb import MariaDB
 from opsctl.dialects.names import Pair, validate_pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.errors import Unreachable
+from opsctl.errors import UsageError
 from opsctl.schema import read_mysql, read_postgresql
 from opsctl.schema.diff import compare_table
 from opsctl.schema.expected import UUID_CHAR, UUID_NATIVE, VERSION, expected_pair
@@ -31,8 +32,7 @@ class Verification:
     """
 
     target: str
-    product: str
-    version: str
+    server: Server
     pair: Pair
     findings: tuple[Finding, ...]
     unread: tuple[tuple[str, Unread], ...]
@@ -40,25 +40,29 @@ class Verification:
     made_by: str | None = None
     schema: str | None = None
 
-    def verdict(self, fail_on: str = WARNING) -> str:
-        """Return "drift" for a finding of `fail_on` or graver (info never is), "unknown" when a fact is unread, else "match"."""
-        threshold = WARNING if fail_on == INFO else fail_on
-        if any(at_least(finding.severity, threshold) for finding in self.findings):
+    @property
+    def verdict(self) -> str:
+        """ "drift" for an error or a warning (info never makes drift), "unknown" when a fact is unread, else "match"."""
+        if self.fails(WARNING):
             return DRIFT
         return UNKNOWN if self.unread else MATCH
+
+    def fails(self, fail_on: str) -> bool:
+        """Whether there is a finding of severity `fail_on` or graver."""
+        return any(at_least(finding.severity, fail_on) for finding in self.findings)
 
     @property
     def matches_version(self) -> str | None:
         """The known version whose tables these are, None when they differ or could not be read whole."""
-        return VERSION if self.verdict() == MATCH else None
+        return VERSION if self.verdict == MATCH else None
 
-    def as_dict(self, fail_on: str = WARNING) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The answer in the form of the JSON contract, format 1."""
         return {
             "format": 1,
             "target": self.target,
-            "server": {"product": self.product, "version": self.version},
-            "verdict": self.verdict(fail_on),
+            "server": {"product": self.server.product, "version": self.server.version},
+            "verdict": self.verdict,
             "matches_version": self.matches_version,
             "made_by": self.made_by,
             "schema": self.schema,
@@ -75,16 +79,19 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     """Read the pair and compare it. Read-only: catalog reads and SHOW CREATE TABLE, no lock kept.
 
     `schema` is PostgreSQL's; None takes each table where the search_path finds it, as onestep does. Raises UsageError
-    for names that this server cannot have, Unreachable without a database or within its timeouts.
+    for names that this server cannot have, for a schema that does not exist and without a database, Unreachable after a
+    timeout.
     """
     dialect = session.dialect
     validate_pair(pair, max_length=dialect.identifier_limit)
     names = (pair.executions, pair.attempts)
     if isinstance(dialect, PostgreSQL):
+        if schema is not None:
+            require_schema(session, schema)
         found = read_postgresql.read_tables(session, names, schema=schema)
     else:
         if session.scalar("SELECT DATABASE()") is None:
-            raise Unreachable(
+            raise UsageError(
                 f"{session.target}: the DSN names no database",
                 "add it: mysql://user@host:3306/DATABASE",
             )
@@ -97,15 +104,12 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     for wanted, table in zip(expected, live, strict=True):
         findings += compare_table(dialect, wanted, table)
         unread += [(wanted.name, fact) for fact in (table.unread if table is not None else ())]
-    if isinstance(dialect, PostgreSQL) and schema is None:
-        findings = [_say_where(session, finding) for finding in findings]
-    if live[0] is None and live[1] is not None:
-        # Its foreign key went with the executions table, and init-tables does not touch a table that differs.
-        word = f"; {pair.attempts} is still there: restore {pair.executions}, or drop {pair.attempts} and run opsctl init-tables"
-        findings = [
-            replace(finding, message=finding.message + word, fix=None) if finding.table == pair.executions else finding
-            for finding in findings
-        ]
+    findings = [
+        replace(finding, message=f"{finding.message}; {_way_back(session, pair, live, finding.table, schema)}")
+        if (finding.kind, finding.property) == ("table", "existence")
+        else finding
+        for finding in findings
+    ]
     made_by = None
     if isinstance(dialect, MariaDB) and live[0] is not None:
         made_by = "SQLAlchemy 2.1" if uuid_type == UUID_NATIVE else "SQLAlchemy 2.0"
@@ -113,8 +117,7 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     schemas = {table.options["schema"] for table in live if table is not None and "schema" in table.options}
     return Verification(
         target=str(session.target),
-        product=session.server.product,
-        version=session.server.version,
+        server=session.server,
         pair=pair,
         findings=tuple(findings),
         unread=tuple(unread),
@@ -124,18 +127,28 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     )
 
 
-def _say_where(session: Session, finding: Finding) -> Finding:
-    """A table that is missing on the search_path may stand in another schema: say in which."""
-    if (finding.kind, finding.property) != ("table", "existence"):
-        return finding
-    others = read_postgresql.schemas_with(session, finding.table)
-    if not others:
-        return finding
-    listed = ", ".join(others[:5]) + (" and more" if len(others) > 5 else "")
-    word = (
-        f"; the search_path does not lead to schema {listed}, which has a table of this name: give --schema {others[0]}"
-    )
-    return replace(finding, message=finding.message + word)
+def require_schema(session: Session, schema: str) -> None:
+    """Raise UsageError when PostgreSQL has no schema of that name."""
+    if not session.scalar("SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = :name)", name=schema):
+        raise UsageError(
+            f"{session.target}: there is no schema {schema!r}",
+            f"correct --schema, or have it created: CREATE SCHEMA {session.dialect.quote(schema)}",
+        )
+
+
+def _way_back(
+    session: Session, pair: Pair, live: tuple[Table | None, Table | None], missing: str, schema: str | None
+) -> str:
+    """What to do about a missing table: it may stand in another schema, or its pair may be in the way."""
+    if isinstance(session.dialect, PostgreSQL) and schema is None:
+        others = read_postgresql.schemas_with(session, missing)
+        if others:
+            listed = ", ".join(others[:5]) + (" and more" if len(others) > 5 else "")
+            return f"the search_path does not lead to schema {listed}, which has a table of this name: give --schema {others[0]}"
+    if missing == pair.executions and live[1] is not None:
+        # Its foreign key went with the executions table, and init-tables does not touch a table that differs.
+        return f"{pair.attempts} is still there: restore {missing}, or drop {pair.attempts} and run opsctl init-tables"
+    return "opsctl init-tables creates it"
 
 
 def uuid_type_of(dialect: AnyDialect, session: Session, live: tuple[Table | None, Table | None]) -> str:

@@ -9,12 +9,14 @@ from opsctl.db import Session
 from opsctl.dialects import AnyDialect
 from opsctl.dialects.names import Pair, derive_name
 from opsctl.dialects.postgresql import PostgreSQL
+from opsctl.errors import Guarded, StatementRefused
 from opsctl.resources import find_resource
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 TABLES_HEAD = "tables_0001"
+KNOWN_REVISIONS = frozenset((TABLES_HEAD,))
 
 #: PostgreSQL's limit less the `_pkc` that Alembic puts behind the name of the version table's key.
 _VERSION_TABLE_LIMIT = 59
@@ -28,7 +30,8 @@ def version_table(pair: Pair) -> str:
 def read_versions(session: Session, pair: Pair, *, schema: str | None) -> frozenset[str] | None:
     """Return the revisions recorded for `pair` (one of each branch at most), None without a record table.
 
-    `schema` is PostgreSQL's. Raises StatementRefused without SELECT on the record.
+    `schema` is PostgreSQL's. Raises StatementRefused when the record cannot be read,
+    Guarded when it names a revision that this opsctl does not have.
     """
     name = version_table(pair)
     if isinstance(session.dialect, PostgreSQL):
@@ -46,7 +49,18 @@ def read_versions(session: Session, pair: Pair, *, schema: str | None) -> frozen
     if not exists:
         return None
     quoted = qualified(session.dialect, name, schema)
-    return frozenset(str(row[0]) for row in session.run(f"SELECT version_num FROM {quoted}"))  # noqa: S608 (quoted)
+    try:
+        found = session.run(f"SELECT version_num FROM {quoted}")  # noqa: S608 (quoted)
+    except StatementRefused as error:
+        hint = f"have SELECT on {name} granted; if it is no version record of opsctl, rename it"
+        raise StatementRefused(error.message, hint) from error.__cause__
+    revisions = frozenset(str(row[0]) for row in found)
+    if unknown := revisions - KNOWN_REVISIONS:
+        raise Guarded(
+            f"{session.target}: the version record {name} names {', '.join(sorted(unknown))}, which this opsctl does not know",
+            "a newer opsctl may have made it: use that one; if it is no version record of opsctl, rename it",
+        )
+    return revisions
 
 
 def qualified(dialect: AnyDialect, name: str, schema: str | None) -> str:

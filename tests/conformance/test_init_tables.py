@@ -28,7 +28,7 @@ def tables_of(database: Database) -> set[str]:
 def test_creates_records_and_then_does_nothing(database: Database, opsctl: Opsctl, tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     first = opsctl.init(database, "--audit-file", str(audit))
-    assert (first.code, first.out.startswith("done: create ")) == (0, True), first
+    assert (first.code, first.out.startswith("created ")) == (0, True), first
     assert tables_of(database) == {EXECUTIONS, ATTEMPTS, RECORD}
     assert database.execute(f"SELECT version_num FROM {RECORD}") in ([("tables_0001",)], (("tables_0001",),))
     begin, committed = (json.loads(line) for line in audit.read_text().splitlines())
@@ -55,7 +55,7 @@ def test_ddl_file_runs_by_hand_and_is_adopted(database: Database, opsctl: Opsctl
     run_in_the_servers_own_client(database, file.read_text())
     answer = opsctl.verify(database, "-o", "json")
     assert (answer.code, answer.json["findings"]) == (0, [])
-    assert opsctl.init(database).out.startswith("done: adopt ")
+    assert opsctl.init(database).out.startswith("adopted ")
 
 
 def run_in_the_servers_own_client(database: Database, sql: str) -> None:

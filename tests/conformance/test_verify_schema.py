@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pairs import ATTEMPTS, EXECUTIONS, Opsctl, create_pair
+from pairs import ATTEMPTS, EXECUTIONS, Opsctl, create_pair, remarks
 from servers import Database
 
 FINDING = {"table", "kind", "object", "property", "severity", "expected", "actual", "message", "fix"}
@@ -17,8 +17,8 @@ def test_json_is_the_contract(database: Database, opsctl: Opsctl) -> None:
     assert report["format"] == 1
     assert report["server"] == {"product": database.server.product, "version": report["server"]["version"]}
     assert report["server"]["version"].startswith(database.server.version.split("-")[0].split(" ")[0])
-    assert [set(finding) for finding in report["findings"]] == [FINDING]
-    assert report["findings"][0]["object"] == ATTEMPTS
+    assert [set(finding) for finding in remarks(report)] == [FINDING]
+    assert remarks(report)[0]["object"] == ATTEMPTS
     assert report["matches_version"] is None
 
 
@@ -34,6 +34,8 @@ def test_fail_on(change: str, codes: dict[str, int], database: Database, opsctl:
     create_pair(database)
     database.execute(change.format(t=EXECUTIONS))
     assert {level: opsctl.verify(database, "--fail-on", level).code for level in codes} == codes
+    verdicts = {opsctl.verify(database, "--fail-on", level, "-o", "json").json["verdict"] for level in codes}
+    assert verdicts == {"drift" if codes["warning"] else "match"}, "the verdict is about the tables alone"
 
 
 def test_colours_only_where_they_are_wanted(
@@ -58,7 +60,7 @@ def test_names_that_this_server_cannot_have(database: Database, opsctl: Opsctl) 
 @pytest.mark.servers("mysql", "mariadb")
 def test_mysql_dsn_without_a_database(database: Database, opsctl: Opsctl) -> None:
     answer = opsctl("verify-schema", "--dsn", database.server.dsn)
-    assert (answer.code, "/DATABASE" in answer.err) == (3, True), answer.err
+    assert (answer.code, "/DATABASE" in answer.err) == (2, True), answer.err
     assert opsctl("verify-schema", "--dsn", database.dsn, "--schema", "public").code == 2
 
 
@@ -68,6 +70,12 @@ def test_postgresql_says_where_else_the_tables_are(database: Database, opsctl: O
     assert opsctl.init(database, "--schema", "app").code == 0
     answer = opsctl.verify(database)
     assert (answer.code, "--schema app" in answer.out) == (1, True), answer.out
+
+
+@pytest.mark.servers("postgresql")
+def test_postgresql_schema_that_is_not_there(database: Database, opsctl: Opsctl) -> None:
+    answer = opsctl.verify(database, "--schema", "nosuch")
+    assert (answer.code, "no schema 'nosuch'" in answer.err) == (2, True), answer.err
 
 
 @pytest.mark.servers("postgresql-newest")

@@ -20,7 +20,7 @@ def test_every_command_line_parses() -> None:
     for _, name, *arguments in commands:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        command.make_context(name, list(arguments))
+        command.make_context(name, list(arguments), parent=click.Context(cli, **cli.context_settings))
 
 
 def test_every_option_named_exists() -> None:
