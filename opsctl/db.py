@@ -226,6 +226,7 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
             args["password"] = target.url.password.encode()
         return args
     args.setdefault("application_name", APPLICATION_NAME)
+    args["client_encoding"] = "UTF8"  # SQL_ASCII, from a variable or an old database, would give bytes for text
     args["connect_timeout"] = max(2, seconds)  # libpq takes anything below 2 for 2
     args |= {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
     return args

@@ -46,7 +46,7 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
             session.rollback()  # nothing stays open while a person thinks
             _confirm(f"{place.target} ({session.server})", plan.summary, yes=yes)
             audit = Audit(_writer(stream), "init-tables", session, place.pair)
-            plan = apply_plan(session, place.pair, schema=place.schema, audit=audit, progress=state.say)
+            plan = apply_plan(session, place.pair, schema=place.schema, audit=audit)
     return _report(plan)
 
 

@@ -114,8 +114,14 @@ _UNREACHABLE: dict[int, str] = {
 _READ_ONLY = "this server is read only (a replica?): use the DSN of the primary, or have it made writable"
 
 #: Server codes that mean: understood, and refused.
+_NAME_TAKEN = (
+    "a constraint has that name on another table of this database, where such names are unique: rename that one"
+)
+
 _REFUSED: dict[int, str] = {
     1021: "the server's disk is full: free space there first",
+    1005: _NAME_TAKEN,
+    1022: _NAME_TAKEN,
     1050: "another process made it in this moment: run the command again",
     1114: "the server's tablespace or disk is full: free space there first",
     1142: _GRANT,
@@ -129,5 +135,7 @@ _REFUSED: dict[int, str] = {
     1836: _READ_ONLY,
     3100: "the server's replication plugin refused: read its error log",
     3750: "sql_require_primary_key is on: this is a bug of opsctl, please report it",
+    1826: _NAME_TAKEN,
+    3822: _NAME_TAKEN,
     3819: "a CHECK refuses the value: opsctl verify-schema shows whether it is the right one",
 }

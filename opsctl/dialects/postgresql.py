@@ -63,6 +63,8 @@ _CHECK_HOST = "check host and port, that the server runs, and that a firewall le
 _CREDENTIALS = "check user and password of the DSN, ~/.pgpass, and the server's pg_hba.conf"
 _DATABASE = "correct the database's name in the DSN, or have it created: opsctl creates tables, never a database"
 
+_IN_THE_WAY = "another object has that name: rename or drop it, or choose other table names"
+
 _STATES: dict[str, tuple[str, str]] = {
     "08": ("unreachable", _RETRY),
     "28": ("unreachable", _CREDENTIALS),
@@ -80,6 +82,9 @@ _STATES: dict[str, tuple[str, str]] = {
         "unreachable",
         "find the holder with pg_blocking_pids() and pg_stat_activity, let it finish, and run the command again; or raise --lock-timeout",
     ),
+    "42P07": ("refused", _IN_THE_WAY),
+    "42710": ("refused", _IN_THE_WAY),
+    "23505": ("refused", _IN_THE_WAY),
     "25006": (
         "refused",
         "a standby, or default_transaction_read_only is on for it: use the DSN of the primary, or have it made writable",
@@ -100,6 +105,7 @@ _CONNECT_TEXTS: tuple[tuple[str, str], ...] = (
         "have a line for this user, database and host added to the server's pg_hba.conf",
     ),
     ("pg_hba.conf rejects", "have a line for this user, database and host added to the server's pg_hba.conf"),
+    ("permission denied for database", "have CONNECT on the database granted to the role"),
     ('role "', "correct the user's name in the DSN, or have the role created"),
     ('database "', _DATABASE),
     ("too many clients", "the server has no connection left: close idle ones or raise max_connections"),

@@ -8,7 +8,7 @@ the next run completes and records.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opsctl.db import Session
@@ -178,19 +178,17 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
     return f"{take}{record}\n\n{give}".rstrip() + "\n"
 
 
-def apply_plan(
-    session: Session, pair: Pair, *, schema: str | None, audit: Audit, progress: Callable[[str], None]
-) -> Plan:
+def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
     """Take onestep's locks, look again, and do what is then to be done; return that plan.
 
-    `progress` is told each step. Raises Unreachable when a lock is not had within the session's lock timeout. On any
+    Raises Unreachable when a lock is not had within the session's lock timeout. On any
     error PostgreSQL is as before; MySQL and MariaDB may have whole tables more, which the next run completes.
     """
     load_alembic()
     for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
         try:
             with _ddl_locks(session, pair):
-                return _apply_locked(session, pair, schema=schema, audit=audit, progress=progress)
+                return _apply_locked(session, pair, schema=schema, audit=audit)
         except StatementRefused as error:
             audit.record("failed", error=error.message)
             if error_code(error) not in _EXISTS or attempt == _ATTEMPTS_AT_RACE:
@@ -202,9 +200,7 @@ def apply_plan(
     raise AssertionError("unreachable")
 
 
-def _apply_locked(
-    session: Session, pair: Pair, *, schema: str | None, audit: Audit, progress: Callable[[str], None]
-) -> Plan:
+def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
     plan = plan_tables(session, pair, schema=schema)
     before = sorted(plan.recorded or ())
     if plan.action in (NOTHING, REFUSE):
@@ -262,11 +258,29 @@ def _schema(session: Session, verification: Verification, schema: str | None) ->
     ]
     current = present[0] if present else session.scalar("SELECT current_schema()")
     if current is None:
+        closed = session.rows(_CLOSED_SCHEMAS)
+        if closed:
+            account = session.scalar("SELECT CURRENT_USER")
+            raise StatementRefused(
+                f"{session.target}: the account {account} lacks USAGE, CREATE on schema {closed[0]['name']}",
+                "have that granted, or use the migration account's DSN (--dsn-file, OPSCTL_MIGRATION_DSN)",
+            )
         raise UsageError(
             f"{session.target}: the search_path names no schema that exists and may be used, so there is no place for tables",
             "give --schema, or correct the role's search_path",
         )
     return str(current)
+
+
+#: Schemas that the search_path names and the role may not use.
+_CLOSED_SCHEMAS = """
+SELECT n.nspname AS name
+  FROM unnest(string_to_array(current_setting('search_path'), ',')) WITH ORDINALITY AS p (entry, place)
+  JOIN pg_catalog.pg_namespace n
+    ON n.nspname = replace(trim(both ' ' from replace(p.entry, '"', '')), '$user', current_user::text)
+ WHERE NOT has_schema_privilege(n.oid, 'USAGE')
+ ORDER BY p.place
+"""
 
 
 def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[str, ...]) -> None:

@@ -59,7 +59,7 @@ def _extra(column: Column, live: Table, fixer: Fixer) -> Finding:
 
 def _compare(wanted: Column, column: Column, live: Table, fixer: Fixer, *, postgresql: bool) -> Iterator[Finding]:
     # The fix rewrites the whole column on MySQL, so each finding of one column carries the same.
-    fix = fixer.change_column(wanted, column)
+    fix = fixer.change_column(wanted, column) if _mendable(wanted, column, postgresql=postgresql) else None
 
     def finding(property_: str, severity: str, values: tuple[str | None, str | None], message: str) -> Finding:
         return Finding(live.name, "column", column.name, property_, severity, values[0], values[1], message, fix)
@@ -93,6 +93,13 @@ def _compare(wanted: Column, column: Column, live: Table, fixer: Fixer, *, postg
     yield from _text_findings(wanted, column, live, finding, postgresql=postgresql)
     if column.comment:
         yield replace(finding("comment", INFO, (None, column.comment), "has a comment"), fix=None)
+
+
+def _mendable(wanted: Column, column: Column, *, postgresql: bool) -> bool:
+    """Whether one ALTER of the column does it: not for computed values, nor for a type that a foreign key holds."""
+    if column.generated is not None and not (postgresql and column.generated.endswith("STORED")):
+        return False
+    return column.type == wanted.type or wanted.name not in ("id", "execution_id")
 
 
 def _text_findings(

@@ -111,7 +111,7 @@ def _changed_index(c: Comparison, wanted: Index, live: Index) -> Finding:
         severity,
         values,
         message,
-        c.fixer.replace_index(wanted, live),
+        None if wanted.primary else c.fixer.replace_index(wanted, live),
     )
 
 

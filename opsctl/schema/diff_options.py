@@ -17,7 +17,7 @@ _HARMLESS = frozenset(
         *"encryption encrypted encryption_key_id tablespace avg_row_length max_rows min_rows checksum".split(),
         *"page_checksum delay_key_write pack_keys page_compressed page_compression_level transactional".split(),
         *"engine_attribute secondary_engine_attribute autoextend_size fillfactor toast_tuple_target".split(),
-        *"parallel_workers log_autovacuum_min_duration".split(),
+        *"parallel_workers log_autovacuum_min_duration user_catalog_table secondary_engine".split(),
         "data directory",
         "index directory",
     )
@@ -31,6 +31,12 @@ _MEANING: dict[str, tuple[str, str, str, str | None]] = {
         "row level security is on: for a role other than the owner rows are invisible to claim, get and list, "
         "and its writes are refused, unless a policy lets them through",
         "DISABLE ROW LEVEL SECURITY",
+    ),
+    "replica identity": (
+        ERROR,
+        "default",
+        "is published without a replica identity: every UPDATE and DELETE of it is refused",
+        "REPLICA IDENTITY DEFAULT",
     ),
     "inheritance": (
         WARNING,

@@ -64,8 +64,14 @@ def _extra_check(c: Comparison, check: Check) -> Finding:
         return c.finding(
             "check", check.name, "existence", INFO, values, "is a CHECK beside onestep's that is not enforced"
         )
+    if any(same_check(wanted.expression, check.expression) for wanted in c.expected.checks):
+        message = "is onestep's own CHECK once more: it refuses nothing further"
+        return c.finding("check", check.name, "existence", INFO, values, message)
     message = "is a CHECK that onestep does not know: it refuses writes that onestep makes when they do not meet it"
-    return c.finding("check", check.name, "existence", WARNING, values, message, c.fixer.drop_check(check))
+    # MariaDB names a CHECK that stands in a column after the column, and drops it only with a MODIFY of that.
+    in_column = not c.postgresql and c.fold(check.name) in {c.fold(column.name) for column in c.live.columns}
+    fix = None if in_column else c.fixer.drop_check(check)
+    return c.finding("check", check.name, "existence", WARNING, values, message, fix)
 
 
 def _check_state(c: Comparison, wanted: Check, live: Check) -> Iterator[Finding]:
@@ -98,7 +104,8 @@ def compare_foreign_keys(c: Comparison) -> Iterator[Finding]:
     by_name = {c.fold(key.name): key for key in c.live.foreign_keys}
     taken: set[str] = set()
     for wanted in c.expected.foreign_keys:
-        same = next((k for k in by_name.values() if _same_key(wanted, k, c.fold)), None)
+        named_first = sorted(by_name.values(), key=lambda key: c.fold(key.name) != c.fold(wanted.name))
+        same = next((key for key in named_first if _same_key(wanted, key, c.fold)), None)
         named = by_name.get(c.fold(wanted.name))
         # On PostgreSQL nobody named the key, so what joins the same columns is meant to be it.
         near = named or next((k for k in by_name.values() if k.columns == wanted.columns), None)
@@ -136,7 +143,10 @@ def compare_foreign_keys(c: Comparison) -> Iterator[Finding]:
                 c.fixer.add_key(wanted),
             )
     for name, key in by_name.items():
-        if name not in taken:
+        if name not in taken and any(_same_key(wanted, key, c.fold) for wanted in c.expected.foreign_keys):
+            message = "is onestep's own foreign key once more: it refuses nothing further"
+            yield c.finding("foreign_key", key.name, "existence", INFO, (None, key.definition), message)
+        elif name not in taken:
             message = (
                 "is a foreign key that onestep does not know: it refuses writes whose value is not in the other table"
             )

@@ -86,7 +86,7 @@ class Token:
 
 _TOKEN = re.compile(
     r"""\s+
-    | (?:_[a-z0-9]+\s*|E)?'(?P<literal>(?:[^'\\]|''|\\.)*)'
+    | (?:_(?P<charset>[a-z0-9]+)\s*|E)?'(?P<literal>(?:[^'\\]|''|\\.)*)'
     | (?:_[a-z0-9]+\s*)?\\'(?P<escaped>[^'\\]*)\\'
     | `(?P<backtick>(?:[^`]|``)*)`
     | "(?P<double>(?:[^"]|"")*)"
@@ -114,7 +114,9 @@ def tokenise(text: str) -> list[Token]:
             raise Unparsable(f"cannot read {text[position : position + 20]!r}")
         position = match.end()
         if match["literal"] is not None:
-            tokens.append(Token("literal", _ESCAPE.sub(_unescaped, match["literal"])))
+            # In a charset of two or four bytes a letter these are other characters than the ones that stand there.
+            wide = f"{match['charset']}:" if match["charset"] in ("utf16", "utf16le", "utf32", "ucs2") else ""
+            tokens.append(Token("literal", wide + _ESCAPE.sub(_unescaped, match["literal"])))
         elif match["escaped"] is not None:
             tokens.append(Token("literal", match["escaped"]))
         elif match["backtick"] is not None:
@@ -277,7 +279,7 @@ class _Parser:
             while self._accept("["):
                 self._expect("]")
             name = " ".join(words).replace("pg_catalog . ", "")
-            if name not in ("text", "character varying", "varchar", "bpchar"):
+            if name not in ("text", "character varying", "varchar"):
                 raise Unparsable(f"a cast to {name}")
 
     def _more(self) -> bool:

@@ -27,8 +27,10 @@ class Fixer:
         """A column that is missing."""
         return f"ALTER TABLE {self._table} ADD COLUMN {self._column(column)};"
 
-    def make_nullable(self, live: Column) -> str:
-        """A column of somebody else's that every INSERT would have to fill."""
+    def make_nullable(self, live: Column) -> str | None:
+        """A column of somebody else's that every INSERT would have to fill; None where its domain says so."""
+        if live.type.startswith("domain "):
+            return None
         if self._postgresql:
             return f"ALTER TABLE {self._table} ALTER COLUMN {self._q(live.name)} DROP NOT NULL;"
         text = f" CHARACTER SET {live.charset} COLLATE {live.collation}" if live.charset else ""
@@ -180,7 +182,9 @@ class Fixer:
         """Another character set of the table: of its columns too, or only what new columns would get."""
         if all(column.charset in (None, name) for column in live.columns):
             return f"ALTER TABLE {self._table} DEFAULT CHARACTER SET {name};"
-        return f"{_COPIES}\nALTER TABLE {self._table} CONVERT TO CHARACTER SET {name};"
+        # The server refuses to convert one end of a foreign key, though both ends are converted in the end.
+        convert = f"ALTER TABLE {self._table} CONVERT TO CHARACTER SET {name};"
+        return f"{_COPIES}\nSET SESSION foreign_key_checks = 0;\n{convert}\nSET SESSION foreign_key_checks = 1;"
 
     def alter(self, clause: str) -> str:
         """Any other ALTER TABLE of this table."""

@@ -32,7 +32,7 @@ class Column:
         """Whether an INSERT may leave the column out."""
         return (
             self.nullable
-            or self.default is not None
+            or (self.default is not None and self.default.lower() != "null")
             or self.generated is not None
             or self.identity is not None
             or self.auto_increment

@@ -64,6 +64,8 @@ def _read_table(session: Session, name: str, rights: MySQLRights, collations: di
             return Table(name, unread=(Unread(name, "table", reason),))
     else:
         return Table(name, kind="sequence" if "SEQUENCE" in str(row[1]).upper()[:20] else "view")
+    if table.options.get("sequence") == "1":  # MariaDB prints a sequence as a table
+        return Table(name, kind="sequence")
     triggers = tuple(Trigger(found["name"], found["definition"]) for found in session.rows(_TRIGGERS, name=name))
     unread = list(table.unread)
     if not triggers and "TRIGGER" not in rights.on(name):

@@ -5,6 +5,7 @@ Definitions are deparsed under search_path = pg_catalog, so their text does not 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -30,6 +31,9 @@ SELECT c.oid, c.relname AS name, n.nspname AS schema, c.relkind AS kind, c.relpe
        pg_catalog.obj_description(c.oid, 'pg_class') AS comment,
        pg_catalog.pg_table_is_visible(c.oid) AS visible,
        has_schema_privilege(n.oid, 'USAGE') AS usable,
+       c.relreplident = 'n' AND EXISTS (
+         SELECT FROM pg_catalog.pg_publication_tables pt JOIN pg_catalog.pg_publication pb ON pb.pubname = pt.pubname
+          WHERE pt.schemaname = n.nspname AND pt.tablename = c.relname AND (pb.pubupdate OR pb.pubdelete)) AS unidentified,
        EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS has_children,
        EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) AS has_parents,
        coalesce((SELECT option_value FROM pg_catalog.pg_options_to_table(t.reloptions)
@@ -41,8 +45,12 @@ SELECT c.oid, c.relname AS name, n.nspname AS schema, c.relkind AS kind, c.relpe
 """
 
 _COLUMNS = """
-SELECT a.attrelid AS oid, a.attname AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
-       NOT a.attnotnull AS nullable, a.attgenerated AS generated, a.attidentity AS identity,
+SELECT a.attrelid AS oid, a.attname AS name, CASE WHEN t.typtype = 'd' THEN 'domain ' ELSE '' END || pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
+       NOT a.attnotnull AND NOT t.typnotnull AND NOT EXISTS (
+         SELECT FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid)
+       OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                   WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND NOT k.convalidated
+                     AND k.conkey = ARRAY[a.attnum]) AS nullable, a.attgenerated AS generated, a.attidentity AS identity,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS expression,
        CASE WHEN a.attcollation <> t.typcollation
             THEN (SELECT l.collname FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation) END AS collation,
@@ -65,7 +73,7 @@ SELECT i.indrelid AS oid, c.relname AS name, i.indisunique AS unique, i.indispri
                  'text', pg_catalog.pg_get_indexdef(i.indexrelid, k.n, true),
                  'column', a.attname,
                  'option', i.indoption[k.n - 1],
-                 'opclass', CASE WHEN o.opcdefault THEN NULL ELSE o.opcname END,
+                 'opclass', CASE WHEN o.opcdefault OR o.opcname = 'varchar_ops' THEN NULL ELSE o.opcname END,
                  'collation', CASE WHEN i.indcollation[k.n - 1] NOT IN (0, coalesce(a.attcollation, 100))
                                    THEN l.collname END) ORDER BY k.n)
           FROM generate_series(1, i.indnatts) AS k (n)
@@ -197,6 +205,8 @@ def _table(row: Row, facts: _Facts, oid: int, beside: set[str]) -> Table:
     options = {"schema": row["schema"], "persistence": _PERSISTENCE[row["persistence"]]}
     if row["row_security"]:
         options["row level security"] = "forced" if row["forced"] else "enabled"
+    if row["unidentified"]:
+        options["replica identity"] = "nothing"
     if row["has_children"]:
         options["inheritance"] = "has children"
     if row["has_parents"]:
@@ -241,12 +251,16 @@ def canonical_default(expression: str | None) -> str | None:
     if expression is None:
         return None
     text = expression
-    if text.startswith("'") and "'::" in text:
-        literal, _, cast = text.rpartition("::")
-        if literal.endswith("'") and "'" not in cast:
-            text = literal
+    while match := _CAST.fullmatch(text):
+        text = match["plain"] or match["wrapped"]
     inner = text[1:-1]
-    return inner if text.startswith("'") and inner.isdigit() else text
+    return inner if text.startswith("'") and re.fullmatch(r"-?\d+", inner) else text
+
+
+#: A literal with a cast behind it, in parentheses or not: '{}'::jsonb, ('{}'::text)::jsonb, (0)::bigint.
+_CAST = re.compile(
+    r"(?:(?P<plain>'(?:[^']|'')*'|-?\d+)|\((?P<wrapped>(?:'(?:[^']|'')*'|-?\d+)(?:::[a-z ]+)*)\))(?:::[a-z ]+(?:\(\d+\))?)+"
+)
 
 
 def _index(row: Row) -> Index:

@@ -129,6 +129,11 @@ class _Reader:
             return replace(column, on_update=_function(part))
         if part.accept("AUTO_INCREMENT"):
             return replace(column, auto_increment=True)
+        if part.accept("COLUMN_FORMAT") or part.accept("STORAGE") or part.accept("SRID"):
+            part.next()
+            return column
+        if part.accept("NOT", "SECONDARY") or part.accept("COMPRESSED"):
+            return column
         if part.accept("INVISIBLE"):
             return replace(column, invisible=True)
         if part.accept("COMMENT"):

@@ -15,7 +15,7 @@ from opsctl.errors import UsageError
 from opsctl.schema import read_mysql, read_postgresql
 from opsctl.schema.diff import compare_table
 from opsctl.schema.expected import UUID_CHAR, UUID_NATIVE, VERSION, expected_pair
-from opsctl.schema.findings import INFO, WARNING, Finding, at_least
+from opsctl.schema.findings import ERROR, INFO, WARNING, Finding, at_least
 from opsctl.schema.model import Table, Unread
 
 MATCH = "match"
@@ -96,7 +96,7 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
                 "add it: mysql://user@host:3306/DATABASE",
             )
         found = read_mysql.read_tables(session, names)
-    live = (found[pair.executions], found[pair.attempts])
+    live = (found[pair.executions], _qualified_keys(found[pair.executions], found[pair.attempts]))
     uuid_type = uuid_type_of(dialect, session, live)
     expected = expected_pair(dialect, pair, uuid_type=uuid_type)
     findings: list[Finding] = []
@@ -110,6 +110,7 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
         else finding
         for finding in findings
     ]
+    findings += _collation_clash(pair, live)
     made_by = None
     if isinstance(dialect, MariaDB) and live[0] is not None:
         made_by = "SQLAlchemy 2.1" if uuid_type == UUID_NATIVE else "SQLAlchemy 2.0"
@@ -125,6 +126,19 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
         made_by=made_by,
         schema=next(iter(schemas)) if len(schemas) == 1 else None,
     )
+
+
+def _qualified_keys(executions: Table | None, attempts: Table | None) -> Table | None:
+    """Name the tables that foreign keys point to as seen from the executions table: the pair may stand in two schemas."""
+    if executions is None or attempts is None or "schema" not in executions.options:
+        return attempts
+
+    def seen(table: str) -> str:
+        full = table if "." in table else f"{attempts.options['schema']}.{table}"
+        return executions.name if full == f"{executions.options['schema']}.{executions.name}" else full
+
+    keys = tuple(replace(key, ref_table=seen(key.ref_table)) for key in attempts.foreign_keys)
+    return replace(attempts, foreign_keys=keys)
 
 
 def require_schema(session: Session, schema: str) -> None:
@@ -162,6 +176,21 @@ def uuid_type_of(dialect: AnyDialect, session: Session, live: tuple[Table | None
             if column.name.lower() == "id" and column.type in (UUID_CHAR, UUID_NATIVE):
                 return column.type
     return UUID_NATIVE if session.server.number >= dialect.uuid_type_since else UUID_CHAR
+
+
+def _collation_clash(pair: Pair, live: tuple[Table | None, Table | None]) -> list[Finding]:
+    """char(32) ids of two collations: an ALTER under foreign_key_checks=0 or a restore leaves them so."""
+    sides = [
+        next((column for column in table.columns if column.name.lower() == name), None) if table is not None else None
+        for table, name in zip(live, ("id", "execution_id"), strict=True)
+    ]
+    if sides[0] is None or sides[1] is None or not (sides[0].collation and sides[1].collation):
+        return []
+    if sides[0].collation == sides[1].collation or sides[0].charset != sides[1].charset:
+        return []  # another charset is a finding of its own
+    message = f"has another collation than {pair.executions}.id: joining attempts with executions fails or passes by the index, and the foreign key cannot be made"
+    values = (sides[0].collation, sides[1].collation)
+    return [Finding(pair.attempts, "column", sides[1].name, "collation", ERROR, *values, message)]
 
 
 def _char_uuid_hazard(

@@ -331,6 +331,8 @@ def test_a_fix_is_of_this_table_and_ends_as_a_statement(name: str, product: str)
         assert finding.fix.endswith(";")
         assert finding.fix.startswith(("ALTER ", "CREATE ", "DROP ", "REINDEX ", "-- "))
         for line in finding.fix.splitlines():
+            if line.startswith(("-- ", "SET SESSION foreign_key_checks")):
+                continue
             assert DIALECTS[product].quote(finding.table) in line or DIALECTS[product].quote(finding.object) in line
 
 

@@ -254,9 +254,7 @@ def test_options(options: str, expected: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        ("`c` geometry NOT NULL /*!80003 SRID 4326 */", "c"),
         ("`c` datetime /* mariadb-5.3 */ DEFAULT NULL", "c"),
-        ("`c` longtext /*M!100301 COMPRESSED*/ DEFAULT NULL", "c"),
         ("`c` int FROBNICATED", "c"),
         ("KEY `k` (`a`) FROBNICATED", "k"),
         ("KEY `k` (`a` FROBNICATED)", "k"),
