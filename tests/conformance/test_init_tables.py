@@ -113,6 +113,71 @@ def test_refuses_on_drift_and_changes_nothing(database: Database, opsctl: Opsctl
     assert tables_of(database) == {EXECUTIONS}
 
 
+@pytest.mark.parametrize("revisions", [("garbage",), ("tables_0002",), ("tables_0001", "tables_0002")])
+def test_record_of_another_opsctl_is_left_alone(revisions: tuple[str, ...], database: Database, opsctl: Opsctl) -> None:
+    create_pair(database)
+    database.execute(
+        f"CREATE TABLE {RECORD} (version_num varchar(32) NOT NULL PRIMARY KEY)",
+        *(f"INSERT INTO {RECORD} VALUES ('{revision}')" for revision in revisions),
+    )
+    for arguments in (("--yes",), ("--dry-run",)):
+        answer = opsctl("init-tables", "--dsn", database.dsn, *arguments)
+        assert (answer.code, RECORD in answer.err, revisions[-1] in answer.err) == (5, True, True), answer
+    assert {row[0] for row in database.execute(f"SELECT version_num FROM {RECORD}")} == set(revisions)
+
+
+def test_record_of_another_shape_is_named(database: Database, opsctl: Opsctl) -> None:
+    database.execute(f"CREATE TABLE {RECORD} (id int)")
+    answer = opsctl.init(database)
+    assert (answer.code, f"{RECORD} granted" in answer.err) == (4, True), answer.err
+    assert tables_of(database) == {RECORD}
+
+
+def test_name_in_the_way_is_said_in_two_lines(database: Database, opsctl: Opsctl, tmp_path: Path) -> None:
+    """The tables cannot be made: an object of another kind, or of another table, has one of their names."""
+    if database.server.family == "postgresql":
+        database.execute("CREATE SEQUENCE ix_onestep_executions_claim")
+    else:
+        database.execute("CREATE TABLE t (a int, CONSTRAINT ck_onestep_executions_status CHECK (a > 0))")
+        if database.server.name == "mariadb":  # CHECK names are a table's own there, foreign keys' are not
+            database.execute(
+                "CREATE TABLE u (id int PRIMARY KEY) ENGINE=InnoDB",
+                "CREATE TABLE v (id int, CONSTRAINT fk_onestep_execution_attempts_execution FOREIGN KEY (id)"
+                " REFERENCES u (id)) ENGINE=InnoDB",
+            )
+    answer = opsctl.init(database, "--audit-file", str(tmp_path / "audit"))
+    assert (answer.code, len(answer.err.splitlines())) == (4, 2), answer.err
+    assert "--debug" not in answer.err
+
+
+def test_audit_record_that_cannot_be_written_stops_the_change(database: Database, opsctl: Opsctl) -> None:
+    answer = opsctl.init(database, "--audit-file", "/dev/full")
+    assert (answer.code, "audit record" in answer.err, "nothing was changed" in answer.err) == (5, True, True), answer
+    assert tables_of(database) == set()
+
+
+def test_audit_lines_stay_json_whatever_the_password(
+    database: Database, opsctl: Opsctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A password that is a word of the record itself ("audit", "1") is not cut out of its syntax."""
+    account = "u" + database.name
+    if database.server.family == "postgresql":
+        database.execute(f"CREATE USER {account} SUPERUSER PASSWORD 'audit'")
+    else:
+        database.execute(f"CREATE USER {account} IDENTIFIED BY 'audit'", f"GRANT ALL ON *.* TO {account}")
+    try:
+        host = database.dsn.partition("@")[2]
+        scheme = database.dsn.partition("://")[0]
+        monkeypatch.setenv("OPSCTL_DSN", f"{scheme}://{account}:audit@{host}")
+        audit = tmp_path / "audit.jsonl"
+        assert opsctl("init-tables", "--yes", "--audit-file", str(audit)).code == 0
+        assert [json.loads(line)["audit"] for line in audit.read_text().splitlines()] == [1, 1]
+    finally:
+        if database.server.family == "postgresql":
+            database.execute(f"REASSIGN OWNED BY {account} TO postgres", f"DROP OWNED BY {account}")
+        database.execute(f"DROP USER {account}")
+
+
 @pytest.mark.servers("postgresql")
 def test_schema_is_where_the_tables_go(database: Database, opsctl: Opsctl) -> None:
     missing = opsctl.init(database, "--schema", "app")

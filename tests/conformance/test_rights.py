@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -118,6 +118,70 @@ def test_mysql_missing_table_is_not_missing_for_who_may_not_look(
     database.execute("CREATE TABLE elsewhere (id INT)")
     reader = accounts.make(f"SELECT ON `{database.name}`.elsewhere")
     assert verify_as(opsctl, reader, tmp_path).code == 6
+
+
+@pytest.mark.servers("mysql", "mariadb")
+@pytest.mark.parametrize(
+    "grants",
+    [
+        (r"ALL ON `{wide}`.*", r"SELECT ON `{exact}`.*"),  # the server goes by the most specific entry alone
+        (r"ALL ON `{upper}`.*", r"SELECT ON `{exact}`.*"),  # and tells database names by their case
+        (r"SELECT ON `{exact}`.*", r"TRIGGER ON `{plain}`.ONESTEP_EXECUTIONS"),  # and table names
+    ],
+)
+def test_mysql_trigger_hidden_from_the_account_is_unread(
+    grants: tuple[str, ...], database: Database, accounts: Accounts, opsctl: Opsctl, tmp_path: Any
+) -> None:
+    create_pair(database)
+    database.execute(
+        "CREATE TABLE ONESTEP_EXECUTIONS (id INT)",
+        f"CREATE TRIGGER hidden BEFORE INSERT ON {EXECUTIONS} FOR EACH ROW SET @a = 1",
+    )
+    name = database.name
+    forms = {"wide": name[:3] + "%", "exact": name.replace("_", r"\_"), "upper": name.upper(), "plain": name}
+    reader = accounts.make(*(grant.format(**forms) for grant in grants))
+    answer = verify_as(opsctl, reader, tmp_path, "-o", "json")
+    assert (answer.code, (EXECUTIONS, "triggers") in unread(answer.json)) == (6, True), answer.out
+
+
+@pytest.mark.servers("mysql", "mariadb")
+def test_mysql_right_by_a_wildcard_counts(
+    database: Database, accounts: Accounts, opsctl: Opsctl, tmp_path: Any
+) -> None:
+    create_pair(database)
+    reader = accounts.make(f"SELECT, TRIGGER ON `{database.name[:4]}%`.*")
+    assert verify_as(opsctl, reader, tmp_path).code == 0
+
+
+@pytest.mark.servers("mysql")
+def test_mysql_partial_revokes(private_server: Callable[..., Any], opsctl: Opsctl, tmp_path: Any) -> None:
+    database = Database(private_server("mysql", "--partial-revokes=ON"))
+    create_pair(database)
+    accounts = Accounts(database)
+    everywhere = accounts.make("SELECT, TRIGGER ON *.*")
+    assert verify_as(opsctl, everywhere, tmp_path).code == 0
+    account = urlsplit(everywhere).username
+    database.execute(f"REVOKE TRIGGER ON `{database.name}`.* FROM {account}")
+    assert verify_as(opsctl, everywhere, tmp_path).code == 6
+    literal = accounts.make(f"ALL ON `{database.name[:3]}%`.*", f"SELECT ON `{database.name}`.*")
+    assert verify_as(opsctl, literal, tmp_path).code == 6, "a wildcard is a letter there"
+
+
+@pytest.mark.servers("postgresql")
+def test_postgresql_names_usage_and_delete(
+    database: Database, accounts: Accounts, opsctl: Opsctl, tmp_path: Any
+) -> None:
+    database.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+    file = tmp_path / "dsn"
+    file.write_text(accounts.make())
+    answer = opsctl("init-tables", "--yes", "--dsn-file", str(file))
+    assert (answer.code, "USAGE" in answer.err, "schema public" in answer.err) == (4, True, True), answer.err
+    assert opsctl.init(database).code == 0
+    database.execute(f"DROP TABLE {ATTEMPTS}", f"DROP TABLE {EXECUTIONS}")
+    record = "opsctl_rev_onestep_executions_onestep_execution_attempts"
+    file.write_text(accounts.make("CREATE, USAGE ON SCHEMA public", f"SELECT, INSERT ON {record}"))
+    answer = opsctl("init-tables", "--yes", "--dsn-file", str(file))
+    assert (answer.code, f"DELETE on {record}" in answer.err) == (4, True), answer.err
 
 
 @pytest.mark.servers("postgresql")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 from pairs import ATTEMPTS, EXECUTIONS, Opsctl, create_pair, remarks
+from processes import run
 from servers import Database
 
 FINDING = {"table", "kind", "object", "property", "severity", "expected", "actual", "message", "fix"}
@@ -115,3 +121,59 @@ def test_read_only_session_is_enough(database: Database, opsctl: Opsctl) -> None
     assert opsctl.verify(database).code == 0
     refused = opsctl.init(database)
     assert (refused.code, "read-only" in refused.err) == (4, True), "who set that meant it"
+
+
+@pytest.mark.servers("postgresql")
+def test_other_encodings(database: Database, opsctl: Opsctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_pair(database)
+    database.execute(f"COMMENT ON COLUMN {EXECUTIONS}.status IS '状态 🚀'")
+    for value in ("SQL_ASCII", "LATIN1", "UTF8"):
+        monkeypatch.setenv("PGCLIENTENCODING", value)
+        assert opsctl.verify(database).code == 0
+        assert opsctl("verify-schema", "--dsn", f"{database.dsn}?client_encoding={value}").code == 0
+
+
+@pytest.mark.servers("postgresql-newest")
+def test_not_null_that_is_not_validated(database: Database, opsctl: Opsctl) -> None:
+    create_pair(database)
+    database.execute(
+        f"ALTER TABLE {EXECUTIONS} ALTER namespace DROP NOT NULL",
+        f"ALTER TABLE {EXECUTIONS} ADD CONSTRAINT later NOT NULL namespace NOT VALID",
+    )
+    answer = opsctl.verify(database, "-o", "json")
+    assert [finding["object"] for finding in answer.json["findings"]] == ["namespace"]
+    database.execute(answer.json["findings"][0]["fix"])
+    assert opsctl.verify(database).code == 0
+
+
+def test_streams_that_cannot_be_written(database: Database, cli: Callable[..., Any], tmp_path: Path) -> None:
+    """The exit code stays what the answer is, or says that the answer could not be given; never that of a bug."""
+    create_pair(database)
+    script = tmp_path / "run.sh"
+    opsctl = Path(sys.executable).parent / "opsctl"
+    cases = {
+        "verify-schema >/dev/full": 2,
+        "--help >/dev/full": 2,
+        "verify-schema >&-": 0,
+        "--help >&-": 0,
+        "verify-schema 2>&-": 0,
+        "verify-schema --dsn nonsense 2>/dev/full": 2,
+        "verify-schema --dsn nonsense 2>&-": 2,
+    }
+    for arguments, code in cases.items():
+        script.write_text(f"exec {opsctl} {arguments}\n")
+        done = run(["sh", script], tmp_path, env={"OPSCTL_DSN": database.dsn})
+        assert (done.code, "Traceback" in done.err) == (code, False), (arguments, done)
+
+
+def test_terminal_that_lacks_a_character(database: Database, cli: Callable[..., Any]) -> None:
+    create_pair(database)
+    change = f"ALTER TABLE {EXECUTIONS} MODIFY cancel_reason varchar(500) NULL COMMENT '原因'"
+    if database.server.family == "postgresql":
+        change = f"COMMENT ON COLUMN {EXECUTIONS}.cancel_reason IS '原因'"
+    database.execute(change)
+    for encoding in ("latin-1", "ascii", "utf-8"):
+        environment = {"OPSCTL_DSN": database.dsn, "PYTHONIOENCODING": encoding}
+        assert cli("verify-schema", env=environment).code == 0
+        (finding,) = remarks(cli("verify-schema", "-o", "json", env=environment).json)
+        assert finding["actual"] == "原因"
