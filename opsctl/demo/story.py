@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from opsctl.demo import executions
 from opsctl.demo.contract import VARIABLES
@@ -123,8 +124,11 @@ class Story:
         self._opsctl("verify-schema", expected="match")
         say("")
         say("That was: tables created, checked, used, spoilt, mended and checked again, all on a real server.")
-        say("Next: `opsctl verify-schema --dsn-file FILE` only reads, so try it on a database of yours,")
-        say("`opsctl init-tables --dry-run` shows what it would create there, and `opsctl --help` what else there is.")
+        opsctl = Path(sys.executable).with_name("opsctl")
+        shown = opsctl.relative_to(Path.cwd()) if opsctl.is_relative_to(Path.cwd()) else opsctl
+        say("Next, on a database of yours, which these two only read:")
+        say(f"  {shown} verify-schema --dsn-file FILE")
+        say(f"  {shown} init-tables --dry-run --dsn-file FILE")
 
     def _opsctl(self, *arguments: str, exit_code: int = 0, expected: str = "", into: str | None = None) -> str:
         """Run this environment's opsctl, show it, check it; return its stdout. `into`: a file, not the terminal."""

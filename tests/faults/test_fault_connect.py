@@ -30,7 +30,7 @@ def test_wrong_name_or_database(account: Account, opsctl: Opsctl) -> None:
         end.failed(3, "nosuch_database|Access denied", "database", within_s=5)
     if mysql:
         for command in COMMANDS:
-            end = opsctl(account.dsn(database=""), *command).failed(3, "database", "mysql://", within_s=5)
+            end = opsctl(account.dsn(database=""), *command).failed(2, "database", "mysql://", within_s=5)
             ends.append(end)
     for end in ends:
         assert_secret(account.password, end.out, end.err)
