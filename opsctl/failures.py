@@ -27,16 +27,19 @@ def translate(
 ) -> OpsctlError:
     """Return the OpsctlError for an error of a driver: exit class, one line of cause without secrets, a remedy."""
     original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    where = str(target)
+    if connecting and not target.origin.startswith("--"):
+        where += f" (from {target.origin})"  # which of many variables it was is half the answer
     if timed_out_after_s is not None:
         what = "connecting to" if connecting else "waiting for"
         return Unreachable(
-            f"{target}: no answer after {timed_out_after_s:g} s of {what} the server",
+            f"{where}: no answer after {timed_out_after_s:g} s of {what} the server",
             "see whether the server, or a proxy in front of it, hangs; raise --connect-timeout or --statement-timeout"
             if connecting
             else "look on the server what its session of application opsctl waits for; raise --statement-timeout",
         )
     failure = _explain(original, connecting=connecting)
-    message = target.redact(f"{target}: {_one_line(failure.cause)}")
+    message = target.redact(f"{where}: {_one_line(failure.cause)}")
     gone = isinstance(error, DBAPIError) and error.connection_invalidated
     if failure.kind == "unreachable" or gone:
         return Unreachable(message, failure.hint)

@@ -35,7 +35,7 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
         _audit_stream(None if dry_run else audit_file) as stream,
         open_session(place.target, place.timeouts, read_only=dry_run) as session,
     ):
-        plan = plan_tables(session, place.pair, schema=place.schema)
+        plan = plan_tables(session, place.pair, schema=place.schema, names=dry_run)
         if plan.action == REFUSE and not dry_run:
             plan = plan_again_locked(session, place.pair, schema=place.schema)
         if dry_run and plan.action not in (NOTHING, REFUSE):

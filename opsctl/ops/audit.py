@@ -21,6 +21,7 @@ class Audit:
 
     def __init__(self, write: Callable[[str], None], command: str, session: Session, pair: Pair) -> None:
         self._write = write
+        self._begun = False
         self._redact = session.target.redact
         self._facts: dict[str, Any] = {
             "audit": 1,
@@ -37,6 +38,9 @@ class Audit:
     def record(self, event: str, **facts: Any) -> None:
         """Write one line; `event` is "begin", "committed" or "failed". Raises Guarded when it cannot be written."""
         self._facts |= {key: self._redact(value) if isinstance(value, str) else value for key, value in facts.items()}
+        if event == "failed" and not self._begun:
+            return  # nothing was changed and nothing was about to be
+        self._begun = True
         line = self._line(event)
         try:
             self._write(line)

@@ -17,13 +17,14 @@ from opsctl.dialects.mariadb import MariaDB
 from opsctl.dialects.mysql import MySQL
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.errors import StatementRefused, Undetermined, Unreachable, UsageError
+from opsctl.errors import Guarded, StatementRefused, Undetermined, Unreachable, UsageError
 from opsctl.failures import error_code
 from opsctl.ops.audit import Audit
 from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
 from opsctl.schema.findings import WARNING, at_least
 from opsctl.schema.grants import missing_creation_rights
-from opsctl.schema.verify import DRIFT, MATCH, Verification, uuid_type_of, verify_pair
+from opsctl.schema.taken import taken_names
+from opsctl.schema.verify import DRIFT, Verification, uuid_type_of, verify_pair
 from opsctl.schema.versions import (
     TABLES_HEAD,
     forget_tables,
@@ -99,10 +100,13 @@ class Plan:
         return f" in schema {self.schema}" if self.schema else ""
 
 
-def plan_tables(session: Session, pair: Pair, *, schema: str | None) -> Plan:
+def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool) -> Plan:
     """Look, and decide what is to be done. Reads only.
 
-    Raises Guarded for a server that is too old, UsageError for a schema that does not exist, Undetermined when a fact
+    `names`: look too whether something else has a name that is needed. Without the locks, another process that makes the
+    pair in this moment can look like that.
+
+    Raises Guarded for a server that is too old and for a name that something else has, UsageError for a schema that does not exist, Undetermined when a fact
     that decides could not be read, StatementRefused naming the rights that are missing.
     """
     require_supported(session.server)
@@ -140,6 +144,12 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None) -> Plan:
         recorded=recorded,
         stale_record=bool(sections) and bool(recorded) and TABLES_HEAD in (recorded or ()),
     )
+    if names and (taken := taken_names(session, pair, plan.creates, schema=where)):
+        name, kind = next(iter(taken.items()))
+        raise Guarded(
+            f"{session.target}: the name {name} is needed and {kind} has it",
+            "rename or drop that, or choose other table names",
+        )
     if action in (CREATE, COMPLETE, ADOPT):
         _require_rights(session, pair, plan, sections)
     return plan
@@ -151,7 +161,7 @@ def plan_again_locked(session: Session, pair: Pair, *, schema: str | None) -> Pl
     A difference seen without the locks may be such a moment. Raises Unreachable when a lock is not had in time.
     """
     with _ddl_locks(session, pair):
-        return plan_tables(session, pair, schema=schema)
+        return plan_tables(session, pair, schema=schema, names=True)
 
 
 def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
@@ -163,7 +173,6 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
         list(plan.statements),
         schema=plan.schema,
         record_exists=plan.recorded is not None,
-        recorded=False,
     ).strip()
     if plan.stale_record:
         name = qualified(dialect, version_table(pair), plan.schema)
@@ -181,8 +190,8 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
 def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
     """Take onestep's locks, look again, and do what is then to be done; return that plan.
 
-    Raises Unreachable when a lock is not had within the session's lock timeout. On any
-    error PostgreSQL is as before; MySQL and MariaDB may have whole tables more, which the next run completes.
+    Raises Unreachable when a lock is not had within the session's lock timeout. On any error PostgreSQL is as before;
+    MySQL and MariaDB may have whole tables more, which the next run completes.
     """
     load_alembic()
     for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
@@ -201,7 +210,7 @@ def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit
 
 
 def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
-    plan = plan_tables(session, pair, schema=schema)
+    plan = plan_tables(session, pair, schema=schema, names=True)
     before = sorted(plan.recorded or ())
     if plan.action in (NOTHING, REFUSE):
         return plan
@@ -367,18 +376,3 @@ def _get_lock(session: Session, dialect: MySQL | MariaDB, name: str) -> None:
         return
     holder = session.scalar("SELECT IS_USED_LOCK(:name)", name=name)
     raise _held(session, f"lock {name}", holder, "SHOW PROCESSLIST")
-
-
-__all__ = [
-    "ADOPT",
-    "COMPLETE",
-    "CREATE",
-    "MATCH",
-    "NOTHING",
-    "REFUSE",
-    "Plan",
-    "apply_plan",
-    "dry_run_sql",
-    "plan_again_locked",
-    "plan_tables",
-]

@@ -101,13 +101,10 @@ def upgrade_sql(
     *,
     schema: str | None,
     record_exists: bool,
-    recorded: bool,
 ) -> str:
     """Return the SQL that `upgrade_tables` would run, record included, without a connection."""
     from alembic import command
 
-    if recorded:
-        return "".join(f"{statement};\n\n" for statement in statements)
     buffer = io.StringIO()
     config = _config(dialect, pair, statements, schema)
     config.output_buffer = buffer

@@ -133,21 +133,34 @@ def test_record_of_another_shape_is_named(database: Database, opsctl: Opsctl) ->
     assert tables_of(database) == {RECORD}
 
 
-def test_name_in_the_way_is_said_in_two_lines(database: Database, opsctl: Opsctl, tmp_path: Path) -> None:
+def test_name_in_the_way_is_named_before_anything_is_made(database: Database, opsctl: Opsctl) -> None:
     """The tables cannot be made: an object of another kind, or of another table, has one of their names."""
     if database.server.family == "postgresql":
         database.execute("CREATE SEQUENCE ix_onestep_executions_claim")
+        name = "ix_onestep_executions_claim"
     else:
-        database.execute("CREATE TABLE t (a int, CONSTRAINT ck_onestep_executions_status CHECK (a > 0))")
-        if database.server.name == "mariadb":  # CHECK names are a table's own there, foreign keys' are not
-            database.execute(
-                "CREATE TABLE u (id int PRIMARY KEY) ENGINE=InnoDB",
-                "CREATE TABLE v (id int, CONSTRAINT fk_onestep_execution_attempts_execution FOREIGN KEY (id)"
-                " REFERENCES u (id)) ENGINE=InnoDB",
-            )
-    answer = opsctl.init(database, "--audit-file", str(tmp_path / "audit"))
-    assert (answer.code, len(answer.err.splitlines())) == (4, 2), answer.err
-    assert "--debug" not in answer.err
+        # CHECK names are a table's own on MariaDB, foreign keys' are not
+        name = "fk_onestep_execution_attempts_execution"
+        database.execute(
+            "CREATE TABLE u (id int PRIMARY KEY) ENGINE=InnoDB",
+            f"CREATE TABLE v (id int, CONSTRAINT {name} FOREIGN KEY (id) REFERENCES u (id)) ENGINE=InnoDB",
+            "CREATE TABLE w (a int, CONSTRAINT ck_onestep_executions_status CHECK (a > 0))",
+        )
+        if database.server.name == "mysql":
+            name = "ck_onestep_executions_status"
+    before = tables_of(database)
+    for arguments in (("--yes",), ("--dry-run",)):
+        answer = opsctl("init-tables", "--dsn", database.dsn, *arguments)
+        assert (answer.code, len(answer.err.splitlines()), name in answer.err) == (5, 2, True), answer.err
+    assert tables_of(database) == before
+
+
+@pytest.mark.servers("postgresql")
+def test_type_in_the_way_of_a_table(database: Database, opsctl: Opsctl) -> None:
+    database.execute(f"CREATE TYPE {ATTEMPTS} AS ENUM ('a')")
+    answer = opsctl.init(database)
+    assert (answer.code, "a type has it" in answer.err) == (5, True), answer.err
+    assert tables_of(database) == set()
 
 
 def test_audit_record_that_cannot_be_written_stops_the_change(database: Database, opsctl: Opsctl) -> None:
