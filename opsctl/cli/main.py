@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -104,6 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _broken_pipe()
     except OSError as error:
         code = _unwritable(error)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)  # what could not be said must not change the exit code
     sys.exit(code)
 
 
@@ -163,15 +167,15 @@ def _unwritable(error: OSError) -> int:
     code = _fail(
         errors.UsageError.exit_code, f"stdout cannot be written: {error.strerror}", "send it where there is room"
     )
-    _discard_stdout()
+    _discard(sys.stdout)
     return code
 
 
 def _broken_pipe() -> int:
-    _discard_stdout()
+    _discard(sys.stdout)
     return errors.EXIT_BROKEN_PIPE
 
 
-def _discard_stdout() -> None:
-    """Keep the interpreter from complaining when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO) -> None:
+    """Send what is left in `stream` nowhere: the interpreter would complain about it at its end, with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -146,7 +146,8 @@ def test_not_null_that_is_not_validated(database: Database, opsctl: Opsctl) -> N
     assert opsctl.verify(database).code == 0
 
 
-def test_streams_that_cannot_be_written(database: Database, cli: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.servers("mysql", "postgresql-newest")
+def test_streams_that_cannot_be_written(database: Database, tmp_path: Path) -> None:
     """The exit code stays what the answer is, or says that the answer could not be given; never that of a bug."""
     create_pair(database)
     script = tmp_path / "run.sh"
@@ -162,8 +163,10 @@ def test_streams_that_cannot_be_written(database: Database, cli: Callable[..., A
     }
     for arguments, code in cases.items():
         script.write_text(f"exec {opsctl} {arguments}\n")
-        done = run(["sh", script], tmp_path, env={"OPSCTL_DSN": database.dsn})
-        assert (done.code, "Traceback" in done.err) == (code, False), (arguments, done)
+        for buffering in ("", "1"):
+            environment = {"OPSCTL_DSN": database.dsn, "PYTHONUNBUFFERED": buffering}
+            done = run(["sh", script], tmp_path, env=environment)
+            assert (done.code, "Traceback" in done.err) == (code, False), (arguments, buffering, done)
 
 
 def test_terminal_that_lacks_a_character(database: Database, cli: Callable[..., Any]) -> None:
