@@ -18,7 +18,7 @@ demo:
 # Three runs, two at a time, each with servers of its own; a run's output comes whole, when it ends.
 test:
 	@.ci/bootstrap test oldest
-	@echo "three test runs, two at a time (some ten minutes in all); each is shown when it ends"
+	@echo "three test runs, two at a time (some eight minutes in all); each is shown when it ends"
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-faults test-all-else test-oldest
 
 # pytest's 5, no test was selected, is right for a run that ARGS leaves empty.
