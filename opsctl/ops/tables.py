@@ -27,9 +27,9 @@ from opsctl.schema.taken import taken_names
 from opsctl.schema.verify import DRIFT, Verification, uuid_type_of, verify_pair
 from opsctl.schema.versions import (
     TABLES_HEAD,
+    forget_sql,
     forget_tables,
     load_alembic,
-    qualified,
     read_versions,
     upgrade_sql,
     upgrade_tables,
@@ -175,8 +175,7 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
         record_exists=plan.recorded is not None,
     ).strip()
     if plan.stale_record:
-        name = qualified(dialect, version_table(pair), plan.schema)
-        record = f"DELETE FROM {name} WHERE version_num LIKE 'tables\\_%';\n\n{record}"  # noqa: S608 (quoted)
+        record = f"{forget_sql(dialect, pair, schema=plan.schema)};\n\n{record}"
     if isinstance(dialect, PostgreSQL):
         path = f"SET LOCAL search_path TO {dialect.quote(plan.schema or '')};\n\n"
         lock = f"SELECT pg_advisory_xact_lock({dialect.ddl_lock(pair)});\n\n"

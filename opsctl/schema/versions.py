@@ -90,8 +90,13 @@ def upgrade_tables(session: Session, pair: Pair, statements: list[str], *, schem
 
 def forget_tables(session: Session, pair: Pair, *, schema: str | None) -> None:
     """Take the record of the branch `tables` back: the tables that it speaks of are gone."""
-    quoted = qualified(session.dialect, version_table(pair), schema)
-    session.run(f"DELETE FROM {quoted} WHERE version_num LIKE 'tables\\_%'")  # noqa: S608 (quoted)
+    session.run(forget_sql(session.dialect, pair, schema=schema))
+
+
+def forget_sql(dialect: AnyDialect, pair: Pair, *, schema: str | None) -> str:
+    """Return the statement of `forget_tables`."""
+    quoted = qualified(dialect, version_table(pair), schema)
+    return f"DELETE FROM {quoted} WHERE version_num LIKE 'tables\\_%'"  # noqa: S608 (quoted)
 
 
 def upgrade_sql(
