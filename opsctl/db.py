@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,15 @@ from opsctl.dialects.mysql import SQL_MODE
 from opsctl.errors import OpsctlError, Unreachable
 from opsctl.failures import error_code, raised_by_driver, translate
 from opsctl.lifeline import CANCEL_S, Connecting, Line, Watchdog
+from opsctl.rows import Rows
 from opsctl.target import Target
+from opsctl.values import keep_postgresql_text, readers
 
 APPLICATION_NAME = "opsctl"
 
 #: How much longer than the server's own limit the client waits before it ends the connection.
 _CLIENT_GRACE_S = 1.0
+_CAN_STREAM = re.compile(r"\s*(SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _IN_ABORTED_TRANSACTION = "25P02"
 
 # What these have to say about a lost connection is said by the error that opsctl raises.
@@ -70,6 +74,38 @@ class Session:
                 return []
             names = tuple(result.keys())
             return [Row(names, tuple(row)) for row in result]
+
+    def read(
+        self,
+        sql: str,
+        binds: Mapping[str, Any],
+        *,
+        limit: int | None = None,
+        json: frozenset[str] = frozenset(),
+        ids: frozenset[str] = frozenset(),
+    ) -> Rows:
+        """Run a reading statement with :name binds and return its columns and at most `limit` rows, as Rows holds them.
+
+        `json` and `ids` name columns that hold JSON or an id although their type does not say so. No more than `limit` + 1
+        rows leave the server.
+        """
+        with self.guarded():
+            if self.target.family == "postgresql":
+                keep_postgresql_text(self.connection.connection.dbapi_connection)
+            elif limit is not None:
+                execute_verbatim(self.connection, f"SET SESSION sql_select_limit = {limit + 1:d}")
+            # A cursor on the server, so that rows beyond the limit stay there; only these can have one.
+            streams = limit is not None and _CAN_STREAM.match(sql) is not None and self.target.family == "postgresql"
+            options = {"stream_results": streams, "max_row_buffer": 1000}
+            result = self.connection.execute(sa.text(sql), binds, execution_options=options)
+            if not result.returns_rows:
+                return Rows((), ())
+            names = tuple(result.keys())
+            convert = readers(self.target.family, result.cursor.description, json=json, ids=ids)  # type: ignore[union-attr]
+            found = result.fetchall() if limit is None else result.fetchmany(limit + 1)
+            result.close()
+        rows = tuple(tuple(read(value) for read, value in zip(convert, row, strict=True)) for row in found)
+        return Rows(names, rows[:limit], more=limit is not None and len(rows) > limit)
 
     def scalar(self, sql: str, **binds: Any) -> Any:
         """Run `sql` and return the first column of its first row, None without a row."""

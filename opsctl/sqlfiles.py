@@ -7,22 +7,41 @@ literals and comments, all at once, so that one new name cannot turn into anothe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from opsctl.errors import OpsctlError
 from opsctl.resources import find_resource
 
-_TOKEN = re.compile(
-    r"""(?P<comment>--[^\n]*(?:\n|$)|/\*.*?\*/)
-    | (?P<literal>'(?:[^']|'')*')
-    | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
+#: MySQL knows # comments and backslashes in literals, and takes "…" for one; PostgreSQL knows $tag$…$tag$ and E'…'.
+_TOKENS = {
+    family: re.compile(
+        rf"""(?P<comment>{comment}|/\*(?![+!]).*?\*/)
+    | (?P<hint>/\*[+!].*?\*/)
+    | (?P<literal>{literal})
+    | (?P<quoted>{quoted})
     | (?P<word>[A-Za-z_][A-Za-z0-9_$]*)
-    | (?P<other>.)
+    | (?P<bind>(?<![:\w]):[A-Za-z_]\w*)
+    | (?P<other>::|.)
     """,
-    re.VERBOSE | re.DOTALL,
-)
+        re.VERBOSE | re.DOTALL,
+    )
+    for family, comment, literal, quoted in (
+        (
+            "mysql",
+            r"(?:--(?=\s)|\#)[^\n]*(?:\n|$)",
+            r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"",
+            r"`(?:[^`]|``)*`",
+        ),
+        (
+            "postgresql",
+            r"--[^\n]*(?:\n|$)",
+            r"(?<!\w)[Ee]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|(?<![\w$])\$(?P<tag>[A-Za-z_]\w*|)\$.*?\$(?P=tag)\$",
+            r"\"(?:[^\"]|\"\")*\"",
+        ),
+    )
+}
 _SECTION = re.compile(r"^--\s*@(?P<name>\w+)\s*$")
 
 
@@ -31,14 +50,16 @@ class SchemaFile:
     """A DDL file: for each section ("executions", "attempts") its statements, in order, without the semicolon."""
 
     path: Path
+    family: str
     sections: Mapping[str, tuple[str, ...]]
 
     def renamed(self, names: Mapping[str, str], quote: Callable[[str], str]) -> SchemaFile:
         """Return the file with each identifier of `names` replaced by its quoted new name."""
         return SchemaFile(
             self.path,
+            self.family,
             {
-                section: tuple(rename(statement, names, quote) for statement in statements)
+                section: tuple(rename(statement, names, quote, self.family) for statement in statements)
                 for section, statements in self.sections.items()
             },
         )
@@ -60,24 +81,39 @@ def load_schema_file(dialect: str, name: str) -> SchemaFile:
             current = None if match["name"] == "end" else sections.setdefault(match["name"], [])
         elif current is not None:
             current.append(line)
-    return SchemaFile(path, {name: tuple(split_statements("".join(lines))) for name, lines in sections.items()})
+    family = family_of(dialect)
+    return SchemaFile(
+        path, family, {name: tuple(split_statements("".join(lines), family)) for name, lines in sections.items()}
+    )
 
 
-def split_statements(text: str) -> list[str]:
+def family_of(dialect: str) -> str:
+    """Return whose rules of writing SQL a directory of sql/ follows: MariaDB's are MySQL's."""
+    return "postgresql" if dialect == "postgresql" else "mysql"
+
+
+def tokens(text: str, family: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of `text` (groups comment, literal, quoted, word, bind, other) by the rules of "mysql" or "postgresql"."""
+    return _TOKENS[family].finditer(text)
+
+
+def split_statements(text: str, family: str) -> list[str]:
     """Cut `text` at semicolons outside literals, quoted names and comments; comments are dropped."""
     statements: list[str] = []
     current: list[str] = []
-    for match in _TOKEN.finditer(text):
+    for match in tokens(text, family):
         if match["other"] == ";":
             statements.append("".join(current).strip())
             current = []
         elif match["comment"] is None:
             current.append(match[0])
+        else:
+            current.append("\n" if match[0].endswith("\n") else " ")
     statements.append("".join(current).strip())
     return [statement for statement in statements if statement]
 
 
-def rename(statement: str, names: Mapping[str, str], quote: Callable[[str], str]) -> str:
+def rename(statement: str, names: Mapping[str, str], quote: Callable[[str], str], family: str) -> str:
     """Replace each bare or quoted identifier that `names` maps to another one."""
 
     def replacement(match: re.Match[str]) -> str:
@@ -87,4 +123,4 @@ def rename(statement: str, names: Mapping[str, str], quote: Callable[[str], str]
         new = names.get(identifier, identifier)
         return match[0] if new == identifier else quote(new)
 
-    return _TOKEN.sub(replacement, statement)
+    return _TOKENS[family].sub(replacement, statement)

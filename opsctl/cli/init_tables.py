@@ -11,26 +11,28 @@ import click
 
 from opsctl import errors
 from opsctl.cli import state
-from opsctl.cli.options import database_options, find_place
+from opsctl.cli.options import change_options, database_options, find_place
 from opsctl.db import open_session
 from opsctl.errors import Guarded, UsageError
 from opsctl.ops.audit import Audit
 from opsctl.ops.tables import NOTHING, REFUSE, Plan, apply_plan, dry_run_sql, plan_again_locked, plan_tables
-from opsctl.render import render_verification, use_colour
+from opsctl.render.terminal import use_colour
+from opsctl.render.verification import render_verification
+
+#: As long as onestep itself waits for the lock around creation.
+LOCK_TIMEOUT_S = 10.0
 
 
 @click.command("init-tables")
-@database_options(lock_timeout_s=10.0)
-@click.option("--dry-run", is_flag=True, help="Print the SQL that would run; write nothing, lock nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--audit-file", metavar="FILE", help="Append the record of the change there. Default: stderr.")
+@database_options(lock_timeout_s=LOCK_TIMEOUT_S)
+@change_options
 def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any) -> int:
     """Create the pair of tables, complete a half-made one, or adopt one that onestep made.
 
     Safe beside onestep and other init-tables at the same moment: it takes onestep's own locks. When all is there and
     right it does nothing (exit code 0); when a table differs it prints how, changes nothing and exits 1.
     """
-    place = find_place(options, for_schema_change=True)
+    place = find_place(options, for_schema_change=True, lock_timeout_s=LOCK_TIMEOUT_S)
     with (
         _audit_stream(None if dry_run else audit_file) as stream,
         open_session(place.target, place.timeouts, read_only=dry_run) as session,

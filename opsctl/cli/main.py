@@ -30,6 +30,22 @@ COMMANDS = {
         "opsctl.cli.verify_schema:verify_schema",
         "Compare the live pair with the expected one.",
     ),
+    "query": (
+        "opsctl.cli.query:query",
+        "Look into the live pair by ready queries, and by your own.",
+    ),
+    "grants": (
+        "opsctl.cli.grants:grants",
+        "Least rights for each role, as SQL.",
+    ),
+    "config": (
+        "opsctl.cli.config:config",
+        "Show each setting and where it came from.",
+    ),
+    "completion": (
+        "opsctl.cli.completion:completion",
+        "Print what makes a shell complete opsctl's words.",
+    ),
 }
 
 
@@ -67,19 +83,25 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--config", metavar="FILE", type=click.Path(), help="Configuration file.  [default: ./opsctl.toml]")
 @click.option("--debug", is_flag=True, help="Add the traceback to an error.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr which database, why this one, and how long it took.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings and no progress on stderr.")
 @click.option("--no-color", is_flag=True, help="No colours (NO_COLOR and FORCE_COLOR are obeyed too).")
 @click.version_option(opsctl.__version__, prog_name="opsctl")
-def cli(debug: bool, quiet: bool, no_color: bool) -> None:
-    """Create and check the tables in which long jobs are tracked.
+def cli(config: str | None, debug: bool, verbose: bool, quiet: bool, no_color: bool) -> None:
+    """Create, check and look into the tables in which long jobs are tracked.
 
     \b
     Exit codes: 0 yes · 1 the answer is no (drift, a failed check) · 2 usage or configuration
     3 cannot reach, log in, or in time · 4 the database refused a statement
     5 refused by a guard, or declined · 6 could not tell · 70 a bug
     """
+    if verbose and quiet:
+        raise click.UsageError("--verbose and --quiet are both given")
+    state.current.config = config
     state.current.debug = debug
+    state.current.verbose = verbose
     state.current.quiet = quiet
     state.current.no_color = no_color
 

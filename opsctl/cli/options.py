@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from opsctl.cli import state
-from opsctl.config import Flags, find_dsn, find_table
+from opsctl.config import FORMATS, KEYS, Setting, Settings
+from opsctl.config.keys import check_seconds
 from opsctl.dialects.base import Timeouts
 from opsctl.dialects.names import DEFAULT_ATTEMPTS, DEFAULT_EXECUTIONS, Pair
 from opsctl.errors import UsageError
@@ -18,34 +20,91 @@ from opsctl.target import Target, parse_dsn
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+#: The options whose values are settings: what the command line said goes into Settings before everything else.
+_SETTING_OPTIONS = ("target", "dsn", "dsn_file", "namespace", "executions_table", "attempts_table", "schema")
+_LIMITS = ("connect_timeout", "lock_timeout", "statement_timeout")
+
 
 @dataclass(frozen=True)
 class Place:
-    """The database and the pair a command works on."""
+    """The database and the pair a command works on; `namespace` only when one is set."""
 
     target: Target
     pair: Pair
     schema: str | None
+    namespace: Setting | None
     timeouts: Timeouts
 
 
-def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    """Take a time limit between a millisecond and a day; "nan" and "inf" are floats too."""
-    if not 0.001 <= value <= 86_400:
+def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> str | None:
+    if value is None:
+        return None
+    if check_seconds(str(value)) is None:
         raise click.BadParameter("give seconds, between 0.001 and 86400")
-    return value
+    return str(value)
 
 
-def database_options(*, lock_timeout_s: float) -> Callable[[Function], Function]:
+def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    try:
+        settings = find_settings({})
+    except UsageError:
+        return []
+    return [
+        CompletionItem(name, help=_described(settings, name))
+        for name in settings.target_names
+        if name.startswith(incomplete)
+    ]
+
+
+def _described(settings: Settings, target: str) -> str | None:
+    try:
+        return str(parse_dsn(settings.of_target(target)["dsn"].value, origin=target))
+    except (KeyError, UsageError):
+        return None
+
+
+def _set_state(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(state.current, name, value)
+
+    return callback
+
+
+def common_options(function: Function) -> Function:
+    """Take the global options behind the command's name too, where people write them; the group's help lists them."""
+    return _with(
+        tuple(
+            click.option(
+                *flags, name, is_flag=name != "config", hidden=True, expose_value=False, callback=_set_state(name)
+            )
+            for flags, name in (
+                (("--config",), "config"),
+                (("--debug",), "debug"),
+                (("-v", "--verbose"), "verbose"),
+                (("-q", "--quiet"), "quiet"),
+                (("--no-color",), "no_color"),
+            )
+        )
+    )(function)
+
+
+def database_options(*, lock_timeout_s: float = 5.0) -> Callable[[Function], Function]:
     """Add the options that name a database, a pair and the limits of a session."""
 
     def limit(flag: str, default_s: float, text: str) -> Callable[[Function], Function]:
-        help_text = f"{text}  [default: {default_s:g}]"
-        return click.option(flag, metavar="S", type=float, default=default_s, callback=_seconds, help=help_text)
+        return click.option(flag, metavar="S", type=float, callback=_seconds, help=f"{text}  [default: {default_s:g}]")
 
     options = (
+        click.option(
+            "--target",
+            metavar="NAME",
+            shell_complete=_complete_target,
+            help="The database of [targets.NAME] in the configuration file.",
+        ),
         click.option("--dsn", metavar="URL", help="The database. Others can read a password here: prefer --dsn-file."),
-        click.option("--dsn-file", metavar="FILE", help="A file with the DSN on a line of its own."),
+        click.option("--dsn-file", metavar="FILE", type=click.Path(), help="A file with the DSN on a line of its own."),
+        click.option("--namespace", metavar="NS", help="Only this namespace, in queries."),
         click.option("--executions-table", metavar="T", help=f"Default: {DEFAULT_EXECUTIONS}."),
         click.option("--attempts-table", metavar="T", help=f"Default: {DEFAULT_ATTEMPTS}."),
         click.option("--schema", metavar="S", help="PostgreSQL; default: where the search_path finds the tables."),
@@ -53,7 +112,33 @@ def database_options(*, lock_timeout_s: float) -> Callable[[Function], Function]
         limit("--lock-timeout", lock_timeout_s, "Seconds to wait for another session's lock."),
         limit("--statement-timeout", 30.0, "Seconds for one statement."),
     )
+    return lambda function: common_options(_with(options)(function))
 
+
+def output_option(function: Function) -> Function:
+    """Add -o/--output for a command from which rows come out."""
+    return click.option(
+        "-o", "--output", type=click.Choice(FORMATS), help="The format of what comes out.  [default: table]"
+    )(function)
+
+
+def change_options(function: Function) -> Function:
+    """Add the options of every command that changes something."""
+    return _with(
+        (
+            click.option("--dry-run", is_flag=True, help="Print the SQL that would run; write nothing, lock nothing."),
+            click.option("-y", "--yes", is_flag=True, help="Do not ask."),
+            click.option(
+                "--audit-file",
+                metavar="FILE",
+                type=click.Path(),
+                help="Append the record of the change there. Default: stderr.",
+            ),
+        )
+    )(function)
+
+
+def _with(options: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         for option in reversed(options):
             function = option(function)
@@ -62,34 +147,65 @@ def database_options(*, lock_timeout_s: float) -> Callable[[Function], Function]
     return decorate
 
 
-def find_place(options: dict[str, Any], *, for_schema_change: bool) -> Place:
-    """Turn the shared options, taken out of `options`, and the environment into a Place. Raises UsageError."""
-    flags = Flags(
-        dsn=options.pop("dsn"),
-        dsn_file=options.pop("dsn_file"),
-        executions_table=options.pop("executions_table"),
-        attempts_table=options.pop("attempts_table"),
+def find_settings(flags: dict[str, Any]) -> Settings:
+    """Read all places that settings come from, say what is odd about them, and remember every secret in them."""
+    settings = Settings(flags, os.environ, config_file=state.current.config)
+    for source in (settings.flags, *(table for file in settings.files for table in (file.top, *file.targets.values()))):
+        for name, value in source.items():
+            if KEYS[name].secret:
+                state.add_secrets_of(value.value if isinstance(value, Setting) else value)
+    for warning in settings.warnings:
+        state.warn(warning)
+    return settings
+
+
+def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout_s: float = 5.0) -> Place:
+    """Turn the shared options, taken out of `options`, and all other settings into a Place. Raises UsageError."""
+    settings = find_settings({name: options.pop(name) for name in (*_SETTING_OPTIONS, *_LIMITS)})
+    setting = settings.find_dsn(for_schema_change=for_schema_change)
+    target = open_dsn(setting)
+    if setting.origin == "--dsn" and target.secrets:
+        state.warn("other users of this machine can read the password on the command line; use --dsn-file")
+    if settings.target is not None and setting.origin.endswith("MIGRATION_DSN"):
+        state.warn(f"{setting.origin} comes before {settings.target.origin} {settings.target.value}: this is {target}")
+    for warning in target.warnings:
+        state.warn(warning)
+    if settings.flags.get("schema") is not None and target.family != "postgresql":
+        raise UsageError("--schema is given for a MySQL DSN", "leave it out: the DSN names the database")
+    found = {
+        name: settings.find(name, family=target.family)
+        for name in ("executions_table", "attempts_table", "schema", "namespace")
+    }
+    executions, attempts, schema = (
+        found[name].value if found[name] else None for name in ("executions_table", "attempts_table", "schema")
     )
-    schema = options.pop("schema")
+    assert executions is not None
+    assert attempts is not None
     timeouts = Timeouts(
-        connect_s=options.pop("connect_timeout"),
-        lock_s=options.pop("lock_timeout"),
-        statement_s=options.pop("statement_timeout"),
+        connect_s=settings.seconds("connect_timeout"),
+        lock_s=settings.seconds("lock_timeout", default=lock_timeout_s),
+        statement_s=settings.seconds("statement_timeout"),
     )
-    setting = find_dsn(flags, os.environ, for_schema_change=for_schema_change)
+    state.explain(f"database {target}, from {setting.origin}")
+    return Place(
+        target,
+        Pair(executions, attempts),
+        schema if target.family == "postgresql" else None,
+        found["namespace"],
+        timeouts,
+    )
+
+
+def open_dsn(setting: Setting) -> Target:
+    """Parse a DSN, and remember its secrets before anything can be said about it."""
     state.add_secrets_of(setting.value)
     target = parse_dsn(setting.value, origin=setting.origin)
     state.current.secrets |= target.secrets
-    if setting.origin == "--dsn" and target.secrets:
-        state.say(
-            "opsctl: warning: other users of this machine can read the password on the command line; use --dsn-file"
-        )
-    for warning in target.warnings:
-        state.say(f"opsctl: warning: {warning}")
-    if schema is not None and target.family != "postgresql":
-        raise UsageError("--schema is given for a MySQL DSN", "leave it out: the DSN names the database")
-    tables = (
-        find_table(flags, os.environ, which=which, family=target.family, default=default).value
-        for which, default in (("executions", DEFAULT_EXECUTIONS), ("attempts", DEFAULT_ATTEMPTS))
-    )
-    return Place(target, Pair(*tables), schema, timeouts)
+    return target
+
+
+def find_output(given: str | None) -> str:
+    """Return the format of rows: the option, OPSCTL_OUTPUT, a file, or a table."""
+    setting = find_settings({"output": given}).find("output")
+    assert setting is not None
+    return setting.value

@@ -15,8 +15,11 @@ class State:
 
     debug: bool = False
     quiet: bool = False
+    verbose: bool = False
     no_color: bool = False
+    config: str | None = None
     secrets: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
 
 
 current = State()
@@ -41,7 +44,20 @@ def redacted(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Progress and warnings: stderr, unless --quiet."""
+    """Progress and notes: stderr, unless --quiet."""
     if not current.quiet:
         with contextlib.suppress(OSError):
             click.echo(redacted(text), err=True)
+
+
+def warn(text: str) -> None:
+    """A warning, once: stderr, unless --quiet."""
+    if text not in current.warned:
+        current.warned.add(text)
+        say(f"opsctl: warning: {text}")
+
+
+def explain(text: str) -> None:
+    """What --verbose adds: where a value came from, how long it took."""
+    if current.verbose:
+        say(f"opsctl: {text}")

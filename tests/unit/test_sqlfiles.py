@@ -56,7 +56,7 @@ def test_a_missing_file_is_a_damaged_installation() -> None:
     [
         ("SELECT a FROM a", "SELECT `b` FROM `b`"),
         ("SELECT a.x, `a`.`x` FROM a, b", "SELECT `b`.x, `b`.`x` FROM `b`, `a`"),  # swapped, not merged
-        ('SELECT "a"."b"', "SELECT `b`.`a`"),
+        ('SELECT "a".`b`', 'SELECT "a".`a`'),  # "…" is text on MySQL
         ("SELECT 'a', 'it''s a', a", "SELECT 'a', 'it''s a', `b`"),
         ("SELECT a -- of a, don't\n, a", "SELECT `b` -- of a, don't\n, `b`"),
         ("SELECT /* a's */ a /* b */", "SELECT /* a's */ `b` /* b */"),
@@ -66,7 +66,7 @@ def test_a_missing_file_is_a_damaged_installation() -> None:
     ],
 )
 def test_rename(statement: str, renamed: str) -> None:
-    assert rename(statement, {"a": "b", "b": "a", "old": "order"}, backticks) == renamed
+    assert rename(statement, {"a": "b", "b": "a", "old": "order"}, backticks, "mysql") == renamed
 
 
 @given(
@@ -74,10 +74,10 @@ def test_rename(statement: str, renamed: str) -> None:
 )
 def test_renaming_back_gives_what_was(parts: list[str]) -> None:
     statement = " ".join(parts)
-    there = rename(statement, {"a": "new_a", "b": "new_b"}, lambda name: name)
-    back = rename(there, {"new_a": "a", "new_b": "b"}, lambda name: name)
-    assert back == rename(statement, {"a": "c", "b": "d"}, lambda name: {"c": "a", "d": "b"}[name])
-    assert rename(statement, {}, backticks) == statement
+    there = rename(statement, {"a": "new_a", "b": "new_b"}, lambda name: name, "mysql")
+    back = rename(there, {"new_a": "a", "new_b": "b"}, lambda name: name, "mysql")
+    assert back == rename(statement, {"a": "c", "b": "d"}, lambda name: {"c": "a", "d": "b"}[name], "mysql")
+    assert rename(statement, {}, backticks, "mysql") == statement
 
 
 @pytest.mark.parametrize(
@@ -87,20 +87,34 @@ def test_renaming_back_gives_what_was(parts: list[str]) -> None:
         (" ;; \n;", []),
         ("A; B", ["A", "B"]),
         ("A;\nB;\n", ["A", "B"]),
-        ("A ';' `;` \";\";B", ["A ';' `;` \";\"", "B"]),
+        ("A ';' \";\";B", ["A ';' \";\"", "B"]),
+        ("DO $x$ a; $y$ b; $x$; $$;$$", ["DO $x$ a; $y$ b; $x$", "$$;$$"]),
+        ("E'\\';'; '\\'; B", ["E'\\';'", "'\\'", "B"]),
         ("A 'it''s; x' ;B", ["A 'it''s; x'", "B"]),
-        ("A -- one; two\nB; C /* ; */ D", ["A B", "C  D"]),
+        ("A -- one; two\nB; C /* ; */ D", ["A \nB", "C   D"]),
         ("-- only a comment;\n", []),
         ("A -- at the end", ["A"]),
     ],
 )
 def test_split_statements(text: str, statements: list[str]) -> None:
-    assert split_statements(text) == statements
+    assert split_statements(text, "postgresql") == statements
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("A `;`; 5--3; B # one; two\n; C", ["A `;`", "5--3", "B", "C"]),
+        ("A '\\';'; \"\\\";\" B", ["A '\\';'", '"\\";" B']),
+        ("SELECT /*+ hint; */ 1 /* ; */", ["SELECT /*+ hint; */ 1"]),
+    ],
+)
+def test_split_statements_of_mysql(text: str, statements: list[str]) -> None:
+    assert split_statements(text, "mysql") == statements
 
 
 @given(st.text(alphabet="ab;'`\"-/*\n ", max_size=40))
 def test_splitting_never_fails_and_drops_only_comments(text: str) -> None:
-    statements = split_statements(text)
+    statements = split_statements(text, "postgresql")
     assert all(statement == statement.strip() != "" for statement in statements)
     if "--" not in text and "/*" not in text:
         assert re.sub(r"[;\s]", "", "".join(statements)) == re.sub(r"[;\s]", "", text)

@@ -1,9 +1,8 @@
-"""Turn results into text for a terminal. Only cli calls this."""
+"""The answer of verify-schema as text for a terminal."""
 
 from __future__ import annotations
 
-import os
-import sys
+import shutil
 import textwrap
 from collections import Counter
 
@@ -19,15 +18,6 @@ _KINDS = {kind: f"{kind} " for kind in ("column", "index", "check", "trigger")} 
     "leftover": "",
 }
 _COLOURS = {ERROR: "red", WARNING: "yellow", INFO: "cyan"}
-
-
-def use_colour(no_color: bool) -> bool:
-    """Whether stdout gets colours: --no-color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
-    if no_color or os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return sys.stdout.isatty()
 
 
 def render_verification(verification: Verification, fail_on: str = WARNING, *, colour: bool = False) -> str:
@@ -84,7 +74,7 @@ def _finding(finding: Finding, colour: bool) -> list[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    width = max(40, min(_terminal_width(), 120))
+    width = max(40, min(shutil.get_terminal_size((120, 24)).columns, 120))
     return textwrap.wrap(
         text,
         width,
@@ -93,9 +83,3 @@ def _wrapped(text: str, indent: int) -> list[str]:
         break_on_hyphens=False,
         initial_indent=" " * indent if not text.startswith(" ") else "",
     )
-
-
-def _terminal_width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size((120, 24)).columns

@@ -1,0 +1,97 @@
+"""What drivers hand over as a column's value, turned into what Rows holds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from opsctl.rows import Json
+
+#: PyMySQL's number of MySQL's JSON type; MariaDB's JSON is text, which a query's header has to name.
+_MYSQL_JSON = 245
+#: PostgreSQL types whose own text says more than a Python object: months in an interval, 'infinity', ranges, addresses.
+_AS_TEXT = ("interval", "date", "time", "timetz", "money", "inet", "cidr", "tstzrange", "tsrange", "xid8", "pg_lsn")
+
+
+def keep_postgresql_text(raw: Any) -> None:
+    """Have the psycopg connection `raw` give JSON as Json, and text where Python's type would lose something."""
+    from psycopg.types.string import TextLoader
+
+    json_loader, timestamp_loader = _postgresql_loaders()
+    for name in ("json", "jsonb"):
+        raw.adapters.register_loader(name, json_loader)
+    raw.adapters.register_loader("timestamptz", timestamp_loader)
+    for name in _AS_TEXT:
+        raw.adapters.register_loader(name, TextLoader)
+
+
+@cache
+def _postgresql_loaders() -> tuple[type, type]:
+    from psycopg import DataError
+    from psycopg.adapt import Buffer, Loader
+    from psycopg.types.datetime import TimestamptzLoader
+
+    class JsonLoader(Loader):
+        def load(self, data: Buffer) -> Json:
+            return Json(bytes(data).decode())
+
+    class Timestamp(Loader):
+        """A moment, or the server's own words for one that Python has not: infinity, a year after 9999."""
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self._inner = TimestamptzLoader(*arguments)
+
+        def load(self, data: Buffer) -> Any:
+            try:
+                return self._inner.load(data)
+            except DataError:
+                return bytes(data).decode()
+
+    return JsonLoader, Timestamp
+
+
+def readers(family: str, description: Sequence[Any], *, json: frozenset[str], ids: frozenset[str]) -> list[Reader]:
+    """Return, for each column of a cursor, what makes a value of Rows from the driver's.
+
+    `json` and `ids` name columns that the server calls text although they hold JSON, or an id without dashes.
+    """
+    found: list[Reader] = []
+    for name, type_code, *_ in description:
+        if name in json or (family == "mysql" and type_code == _MYSQL_JSON):
+            found.append(_json)
+        else:
+            found.append(_id if name in ids else _plain)
+    return found
+
+
+Reader = Callable[[Any], Any]
+
+
+def _json(value: Any) -> Any:
+    return Json(value) if isinstance(value, str) else _plain(value)
+
+
+def _id(value: Any) -> Any:
+    """Take an id of MySQL, 32 hex digits, for the UUID that it is."""
+    try:
+        return UUID(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        # The session is UTC, and so are onestep's naive columns on MySQL.
+        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+    if value is None or isinstance(value, bool | int | float | Decimal | str | bytes | UUID | Json):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    return str(value)
