@@ -101,7 +101,7 @@ class Session:
             if not result.returns_rows:
                 return Rows((), ())
             names = tuple(result.keys())
-            convert = readers(self.target.family, result.cursor.description, json=json, ids=ids)  # type: ignore[union-attr]
+            convert = readers(self.target.family, result.cursor.description, json=json, ids=ids)
             found = result.fetchall() if limit is None else result.fetchmany(limit + 1)
             result.close()
         rows = tuple(tuple(read(value) for read, value in zip(convert, row, strict=True)) for row in found)

@@ -11,7 +11,8 @@ import click
 
 from opsctl import errors
 from opsctl.cli import state
-from opsctl.cli.options import change_options, database_options, find_place
+from opsctl.cli.options import change_options, database_options, find_audit_file, find_place
+from opsctl.config import Setting
 from opsctl.db import open_session
 from opsctl.errors import Guarded, UsageError
 from opsctl.ops.audit import Audit
@@ -34,7 +35,7 @@ def init_tables(dry_run: bool, yes: bool, audit_file: str | None, **options: Any
     """
     place = find_place(options, for_schema_change=True, lock_timeout_s=LOCK_TIMEOUT_S)
     with (
-        _audit_stream(None if dry_run else audit_file) as stream,
+        _audit_stream(None if dry_run else find_audit_file(audit_file)) as stream,
         open_session(place.target, place.timeouts, read_only=dry_run) as session,
     ):
         plan = plan_tables(session, place.pair, schema=place.schema, names=dry_run)
@@ -84,16 +85,17 @@ def _confirm(place: str, what: str, *, yes: bool) -> None:
 
 
 @contextlib.contextmanager
-def _audit_stream(path: str | None) -> Iterator[TextIO]:
-    """Yield the stream for audit lines, opened before anything is changed; stderr without a path."""
-    if path is None:
+def _audit_stream(place: Setting | None) -> Iterator[TextIO]:
+    """Yield the stream for audit lines, opened before anything is changed; stderr without a file."""
+    if place is None:
         yield sys.stderr
         return
     try:
-        file = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed below)
+        file = open(place.value, "a", encoding="utf-8")  # noqa: SIM115 (closed below)
     except OSError as error:
         raise UsageError(
-            f"--audit-file {path} cannot be written: {error.strerror}", "name a file in a directory that exists"
+            f"the audit file {place.value} ({place.origin}) cannot be written: {error.strerror}",
+            "name a file in a directory that exists",
         ) from None
     try:
         yield file

@@ -150,10 +150,10 @@ def _with(options: tuple[Callable[[Function], Function], ...]) -> Callable[[Func
 def find_settings(flags: dict[str, Any]) -> Settings:
     """Read all places that settings come from, say what is odd about them, and remember every secret in them."""
     settings = Settings(flags, os.environ, config_file=state.current.config)
-    for source in (settings.flags, *(table for file in settings.files for table in (file.top, *file.targets.values()))):
-        for name, value in source.items():
+    for table in (table for file in settings.files for table in (file.top, *file.targets.values())):
+        for name, setting in table.items():
             if KEYS[name].secret:
-                state.add_secrets_of(value.value if isinstance(value, Setting) else value)
+                state.add_secrets_of(setting.value)
     for warning in settings.warnings:
         state.warn(warning)
     return settings
@@ -173,14 +173,10 @@ def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout
     if settings.flags.get("schema") is not None and target.family != "postgresql":
         raise UsageError("--schema is given for a MySQL DSN", "leave it out: the DSN names the database")
     found = {
-        name: settings.find(name, family=target.family)
+        name: setting
         for name in ("executions_table", "attempts_table", "schema", "namespace")
+        if (setting := settings.find(name, family=target.family))
     }
-    executions, attempts, schema = (
-        found[name].value if found[name] else None for name in ("executions_table", "attempts_table", "schema")
-    )
-    assert executions is not None
-    assert attempts is not None
     timeouts = Timeouts(
         connect_s=settings.seconds("connect_timeout"),
         lock_s=settings.seconds("lock_timeout", default=lock_timeout_s),
@@ -189,9 +185,9 @@ def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout
     state.explain(f"database {target}, from {setting.origin}")
     return Place(
         target,
-        Pair(executions, attempts),
-        schema if target.family == "postgresql" else None,
-        found["namespace"],
+        Pair(found["executions_table"].value, found["attempts_table"].value),
+        found["schema"].value if "schema" in found and target.family == "postgresql" else None,
+        found.get("namespace"),
         timeouts,
     )
 
@@ -202,6 +198,11 @@ def open_dsn(setting: Setting) -> Target:
     target = parse_dsn(setting.value, origin=setting.origin)
     state.current.secrets |= target.secrets
     return target
+
+
+def find_audit_file(given: str | None) -> Setting | None:
+    """Return where records of changes go: the option, OPSCTL_AUDIT_FILE, a file's audit_file; None for stderr."""
+    return find_settings({"audit_file": given}).find("audit_file")
 
 
 def find_output(given: str | None) -> str:

@@ -13,8 +13,8 @@ from opsctl.cli.output import show, show_document
 from opsctl.db import open_session
 from opsctl.render.terminal import use_colour
 from opsctl.render.verification import render_verification
-from opsctl.schema.findings import SEVERITIES, WARNING
 from opsctl.rows import Rows
+from opsctl.schema.findings import SEVERITIES, WARNING
 from opsctl.schema.verify import Verification, verify_pair
 
 

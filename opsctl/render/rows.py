@@ -14,7 +14,7 @@ Bytes are \\x and hex digits, as PostgreSQL writes them; moments are ISO 8601 in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
