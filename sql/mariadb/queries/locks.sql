@@ -7,9 +7,10 @@
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
 -- @right PROCESS
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, NULL AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
-       TIMESTAMPDIFF(SECOND, t.trx_started, UTC_TIMESTAMP(6)) AS transaction_age_s,
+       TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
        CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode, found.granted,
        (SELECT GROUP_CONCAT(DISTINCT b.trx_mysql_thread_id ORDER BY b.trx_mysql_thread_id)
         FROM information_schema.innodb_lock_waits w

@@ -44,11 +44,21 @@ PREPARE opsctl_grant FROM @opsctl_grant;
 EXECUTE opsctl_grant;
 DEALLOCATE PREPARE opsctl_grant;
 
--- For the whole server, and for some queries only. Where a managed server refuses one of these, that query is refused
--- too. Open transactions and what they hold back (information_schema.innodb_trx, innodb_metrics), sessions of other
--- accounts. It shows the statements that run, and what values these hold.
+-- For some queries only. Where a managed server refuses one of these, the queries named beside it are refused too.
+--
+-- transactions, locks, cleaning: open transactions, what they hold back, and the sessions of other accounts. This is for
+-- the whole server, and it shows the statements that run there, with the values in them.
 GRANT PROCESS ON *.* TO onestep_monitor;
--- Who waits for whom, on rows and on whole tables.
-GRANT SELECT ON performance_schema.* TO onestep_monitor;
--- How large each index is.
+
+-- locks: who holds or waits for what.
+GRANT SELECT ON performance_schema.data_locks TO onestep_monitor;
+GRANT SELECT ON performance_schema.data_lock_waits TO onestep_monitor;
+GRANT SELECT ON performance_schema.metadata_locks TO onestep_monitor;
+GRANT SELECT ON performance_schema.threads TO onestep_monitor;
+
+-- transactions, locks: which program a session belongs to.
+GRANT SELECT ON performance_schema.session_connect_attrs TO onestep_monitor;
+
+-- index-sizes: how large each index is, and how often it is used.
 GRANT SELECT ON mysql.innodb_index_stats TO onestep_monitor;
+GRANT SELECT ON performance_schema.table_io_waits_summary_by_index_usage TO onestep_monitor;

@@ -6,9 +6,10 @@
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
 -- @right PROCESS, SELECT on performance_schema.*
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, CAST(attrs.attr_value AS CHAR) AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
-       TIMESTAMPDIFF(SECOND, t.trx_started, UTC_TIMESTAMP(6)) AS transaction_age_s,
+       TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
        CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode, found.granted,
        (SELECT GROUP_CONCAT(DISTINCT b.processlist_id ORDER BY b.processlist_id)
         FROM performance_schema.data_lock_waits w
