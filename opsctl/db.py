@@ -12,11 +12,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from typing import TYPE_CHECKING, Any
 
 from opsctl.dialects import AnyDialect, dialect_of
 from opsctl.dialects.base import Server, Timeouts
@@ -28,11 +24,14 @@ from opsctl.rows import Rows
 from opsctl.target import Target
 from opsctl.values import keep_postgresql_text, readers
 
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
 APPLICATION_NAME = "opsctl"
 
 #: How much longer than the server's own limit the client waits before it ends the connection.
 _CLIENT_GRACE_S = 1.0
-_CAN_STREAM = re.compile(r"\s*(SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
+_CAN_STREAM = re.compile(r"[\s(]*(SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _IN_ABORTED_TRANSACTION = "25P02"
 
 # What these have to say about a lost connection is said by the error that opsctl raises.
@@ -68,8 +67,10 @@ class Session:
 
     def rows(self, sql: str, **binds: Any) -> list[Row]:
         """Run `sql` with :name binds and return its rows."""
+        from sqlalchemy import text
+
         with self.guarded():
-            result = self.connection.execute(sa.text(sql), binds)
+            result = self.connection.execute(text(sql), binds)
             if not result.returns_rows:
                 return []
             names = tuple(result.keys())
@@ -89,6 +90,8 @@ class Session:
         `json` and `ids` name columns that hold JSON or an id although their type does not say so. No more than `limit` + 1
         rows leave the server.
         """
+        from sqlalchemy import text
+
         with self.guarded():
             if self.target.family == "postgresql":
                 keep_postgresql_text(self.connection.connection.dbapi_connection)
@@ -97,7 +100,7 @@ class Session:
             # A cursor on the server, so that rows beyond the limit stay there; only these can have one.
             streams = limit is not None and _CAN_STREAM.match(sql) is not None and self.target.family == "postgresql"
             options = {"stream_results": streams, "max_row_buffer": 1000}
-            result = self.connection.execute(sa.text(sql), binds, execution_options=options)
+            result = self.connection.execute(text(sql), binds, execution_options=options)
             if not result.returns_rows:
                 return Rows((), ())
             names = tuple(result.keys())
@@ -136,6 +139,8 @@ class Session:
         What tidies up after an error raises that error again instead of one of its own: SQLAlchemy would connect anew,
         to a session without settings and locks, and PostgreSQL says no more than that the transaction is aborted.
         """
+        from sqlalchemy.exc import DBAPIError
+
         if self._lost is not None:
             raise self._lost
         limit = (self.timeouts.longest_s if limit_s is None else limit_s) + _CLIENT_GRACE_S
@@ -176,6 +181,9 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
     Raises Unreachable (exit 3) when it cannot connect or log in within `timeouts.connect_s`, StatementRefused (exit 4)
     when the server refuses the session's settings.
     """
+    import sqlalchemy as sa
+    from sqlalchemy.pool import NullPool
+
     options = _connect_arguments(target, timeouts)
     engine = sa.create_engine(
         target.url,
@@ -190,6 +198,7 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
         late = time.monotonic() - started >= timeouts.connect_s * 0.95
         timed_out = timeouts.connect_s if late and "time" in str(error).lower() else None
         raise translate(error, target, timed_out_after_s=timed_out, connecting=True) from error
+    _learn_place(connection, target)
     line = Line(engine, connection, target, options, started)
     sa.event.listen(engine, "invalidate", line.on_invalidate)
     try:
@@ -201,8 +210,18 @@ def open_session(target: Target, timeouts: Timeouts, *, read_only: bool) -> Iter
         engine.dispose()
 
 
+def _learn_place(connection: sa.Connection, target: Target) -> None:
+    """Let the target know what libpq took from its own files and variables: where, as whom, with which password."""
+    if target.family == "postgresql":
+        raw: Any = connection.connection.dbapi_connection
+        info = raw.info
+        target.learn(username=info.user, password=info.password, host=info.host, port=info.port, database=info.dbname)
+
+
 @contextlib.contextmanager
 def _translated(watchdog: Watchdog, target: Target, limit_s: float) -> Iterator[None]:
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         with watchdog:
             yield
@@ -259,7 +278,7 @@ def _connect_arguments(target: Target, timeouts: Timeouts) -> dict[str, Any]:
         }
         if target.url.password is not None:
             # PyMySQL takes text for Latin-1; a server that was told the password by a client of today knows its UTF-8.
-            args["password"] = target.url.password.encode()
+            args["password"] = target.url.password.encode(errors="surrogateescape")
         return args
     args.setdefault("application_name", APPLICATION_NAME)
     args["client_encoding"] = "UTF8"  # SQL_ASCII, from a variable or an old database, would give bytes for text

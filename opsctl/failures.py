@@ -7,8 +7,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
-
 from opsctl.dialects.base import Failure
 from opsctl.dialects.mysql import explain_error
 from opsctl.dialects.postgresql import explain_connect_text, explain_state
@@ -26,10 +24,12 @@ def translate(
     error: BaseException, target: Target, *, timed_out_after_s: float | None = None, connecting: bool = False
 ) -> OpsctlError:
     """Return the OpsctlError for an error of a driver: exit class, one line of cause without secrets, a remedy."""
+    from sqlalchemy.exc import DBAPIError
+
     original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     where = str(target)
-    if connecting and not target.origin.startswith("--"):
-        where += f" (from {target.origin})"  # which of many variables it was is half the answer
+    if connecting and (target.completed or target.remark or not target.origin.startswith("--")):
+        where += f" ({target.whence})"  # which of many variables it was is half the answer
     if timed_out_after_s is not None:
         what = "connecting to" if connecting else "waiting for"
         return Unreachable(
@@ -86,6 +86,8 @@ def _one_line(text: str) -> str:
 
 def error_code(error: BaseException) -> int | str | None:
     """Return MySQL's error number or PostgreSQL's SQLSTATE behind an OpsctlError of a session, None without one."""
+    from sqlalchemy.exc import DBAPIError
+
     cause = error.__cause__
     original = cause.orig if isinstance(cause, DBAPIError) else cause
     if original is None:

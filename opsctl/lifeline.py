@@ -9,11 +9,12 @@ import contextlib
 import socket
 import threading
 import time
-from typing import Any
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Any
 
 from opsctl.target import Target
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 #: How long it may take to have the server end a statement that nobody waits for any more.
 CANCEL_S = 1.0

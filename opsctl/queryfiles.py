@@ -22,8 +22,9 @@ bound as seconds.
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,12 +43,24 @@ PROVIDED = ("limit", "executions_table", "attempts_table", "schema")
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800, "": 1}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w|)\s*")
-_PARAM = re.compile(r"(?P<name>[a-z]\w*) (?P<type>\w+)(?P<must>!)?(?: = (?P<default>[^:]*?))?: (?P<purpose>.+)")
-_CONDITION = re.compile(r"^(?P<indent>\s*)-- @if (?P<name>\w+): ?(?P<sql>.*)$")
+_PARAM = re.compile(r"(?P<name>[a-z]\w*) (?P<type>\w+)(?P<must>!)?(?: = (?P<default>.*?))?: (?P<purpose>.+)")
+_COMMENT = re.compile(r"\s*--\s*(?:@(?P<directive>\w+)\s?)?(?P<rest>.*)")
+_CONDITION = re.compile(r"(?P<indent>\s*)--\s*@if\s+(?P<name>\w+)\s*: ?(?P<sql>.*)")
 _DIRECTIVES = ("param", "index", "cost", "right", "json", "id", "limit", "if")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_READS = ("SELECT", "WITH", "SHOW", "VALUES", "TABLE", "EXPLAIN")
 DEFAULT_LIMIT = 100
+MOST_ROWS = 1_000_000
+
+_READS = ("SELECT", "WITH", "SHOW", "VALUES", "TABLE")
+#: What a statement that begins so can do all the same, and not every server's read-only transaction refuses.
+_ACTS = re.compile(
+    r"""\b(?: INTO | DELETE\s+FROM | FOR\s+(?:NO\s+KEY\s+)?UPDATE | FOR\s+(?:KEY\s+)?SHARE | LOCK\s+IN\s+SHARE\s+MODE
+    | (?: get_lock | release_lock | release_all_locks | nextval | setval | set_config | dblink\w* | lo_\w+
+        | pg_(?:try_)?advisory\w* | pg_(?:terminate|cancel)_backend | pg_notify | pg_promote | pg_reload_conf
+        | pg_rotate_logfile | pg_stat_reset\w* | pg_switch_wal | pg_create_restore_point | pg_logical_\w+
+        | pg_(?:create|drop|copy)_\w+_slot | pg_replication_slot_advance ) (?=\s*\() )(?!\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -116,14 +129,7 @@ class Query:
                     f"{self.name} needs {param.name}: {param.purpose}",
                     f"give -p {param.name}={_TYPES[param.type][1].partition(' or ')[0]}",
                 )
-        lines = []
-        for line in self.body.splitlines():
-            match = _CONDITION.match(line)
-            if match and match["name"] in values:
-                lines.append(match["indent"] + match["sql"])
-            elif not match:
-                lines.append(line)
-        (statement,) = split_statements("\n".join(lines), self.family)
+        (statement,) = split_statements(_body_with(self.body, values), self.family)
         return statement, values
 
 
@@ -135,9 +141,9 @@ def load_catalogue(dialect: str, directories: Sequence[str] = ()) -> dict[str, Q
     """
     found: dict[str, Query] = {}
     for directory in directories:
-        root = Path(directory).expanduser()
+        root = Path(os.path.expanduser(directory))
         try:
-            list(root.iterdir())
+            os.listdir(root)
         except OSError as error:
             raise UsageError(
                 f"the query directory {directory} cannot be read: {error.strerror}",
@@ -167,7 +173,7 @@ def _load_folder(folder: Path, dialect: str, found: dict[str, Query], *, own: bo
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.sql")):
-        if path.stem not in found:
+        if path.stem not in found and not path.name.startswith("."):
             found[path.stem] = load_query(path, dialect, own=own)
 
 
@@ -190,21 +196,29 @@ def _parse(text: str, path: Path, dialect: str, *, own: bool) -> Query:
         raise ValueError("its name is no query's: use lower-case letters, digits and - in front of .sql")
     prose: list[str] = []
     facts: dict[str, list[str]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if _CONDITION.match(line) or not (match := re.match(r"\s*--\s?(?:@(\w+)\s?)?(.*)$", line)):
-            continue
-        directive, rest = match.groups()
-        if directive is None:
-            prose.append(rest.strip())
+    in_header = True
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _COMMENT.fullmatch(line)
+        if match is None:
+            in_header = in_header and not line.strip()
+        elif (directive := match["directive"]) is None:
+            prose += [match["rest"].strip()] if in_header else []
         elif directive not in _DIRECTIVES:
             raise ValueError(f"line {number}: unknown @{directive}{_nearest(directive, _DIRECTIVES)}")
-        else:
-            facts.setdefault(directive, []).append(rest.strip())
+        elif directive != "if":
+            facts.setdefault(directive, []).append(match["rest"].strip())
+        elif not _CONDITION.fullmatch(line):
+            raise ValueError(
+                f"line {number}: write -- @if NAME: and the SQL that stands there only with that parameter"
+            )
     title = prose[0] if prose else ""
     params = tuple(map(_param, facts.get("param", [])))
+    for param in params:
+        if param.name in PROVIDED or [one.name for one in params].count(param.name) > 1:
+            raise ValueError(f"@param {param.name}: there is one of that name; choose another")
     limit = facts.get("limit", [str(DEFAULT_LIMIT)])[0]
-    if not limit.isdigit() or int(limit) < 1:
-        raise ValueError(f"@limit {limit} is no number of rows")
+    if not re.fullmatch("[0-9]{1,7}", limit) or not 1 <= int(limit) <= MOST_ROWS:
+        raise ValueError(f"@limit {limit}: this is no number of rows from 1 to {MOST_ROWS}")
     query = Query(
         path.stem,
         path,
@@ -231,7 +245,9 @@ def _param(text: str) -> Param:
         raise ValueError(f"@param {text}: write @param NAME TYPE = DEFAULT: what it is for")
     if match["type"] not in _TYPES:
         raise ValueError(f"@param {match['name']}: unknown type {match['type']}; known are {', '.join(_TYPES)}")
-    param = Param(match["name"], match["type"], match["purpose"], match["default"], match["must"] is not None)
+    if match["must"] and match["default"] is not None:
+        raise ValueError(f"@param {match['name']}: it has a default, so it need not be given; take the ! out")
+    param = Param(match["name"], match["type"], match["purpose"].strip(), match["default"], match["must"] is not None)
     if param.default is not None:
         try:
             param.parse(param.default, "postgresql")
@@ -241,20 +257,48 @@ def _param(text: str) -> Param:
 
 
 def _check_body(query: Query) -> None:
-    lines = [match["sql"] if (match := _CONDITION.match(line)) else line for line in query.body.splitlines()]
-    statements = split_statements("\n".join(lines), query.family)
-    if len(statements) != 1:
-        raise ValueError(f"it holds {len(statements)} statements; a query is one")
-    first = re.match(r"[\s(]*([A-Za-z]+)", statements[0])
+    conditions = {match["name"] for line in query.body.split("\n") if (match := _CONDITION.fullmatch(line))}
+    for given in ((), conditions):
+        statements = split_statements(_body_with(query.body, given), query.family)
+        if len(statements) != 1:
+            raise ValueError(f"it holds {len(statements) or 'no'} statement{'s' * bool(statements)}; a query is one")
+    statement = statements[0]  # with all its conditions
+    first = re.match(r"[\s(]*([A-Za-z]+)", statement)
     if first is None or first[1].upper() not in _READS:
-        raise ValueError(f"it begins with {statements[0].split()[0]!r}; a query reads: {', '.join(_READS)}")
-    declared = {param.name for param in query.params} | set(PROVIDED)
-    for name in binds_of(statements[0], query.family):
-        if name not in declared:
-            raise ValueError(f"it uses :{name} without a line -- @param {name} TYPE: …{_nearest(name, declared)}")
-    conditions = {match["name"] for line in query.body.splitlines() if (match := _CONDITION.match(line))}
-    if unknown := sorted(conditions - declared):
-        raise ValueError(f"@if {unknown[0]}: there is no such @param{_nearest(unknown[0], declared)}")
+        raise ValueError(f"it begins with {statement.split()[0]!r}; a query reads, and begins with {', '.join(_READS)}")
+    _check_reads(statement, query.family)
+    declared = {param.name for param in query.params}
+    known = declared | set(PROVIDED)
+    binds = binds_of(statement, query.family)
+    for name in binds:
+        if name not in known:
+            raise ValueError(f"it uses :{name} without a line -- @param {name} TYPE: …{_nearest(name, known)}")
+    for name in sorted(conditions - declared):
+        raise ValueError(f"@if {name}: there is no such @param{_nearest(name, declared)}")
+    for name in sorted(declared - conditions - set(binds)):
+        raise ValueError(f"@param {name}: nothing in the SQL uses :{name}")
+
+
+def _body_with(body: str, given: Container[str]) -> str:
+    """Return `body` with the lines behind @if where their parameter is among `given`, without them elsewhere."""
+    lines = []
+    for line in body.split("\n"):
+        match = _CONDITION.fullmatch(line)
+        if match is None:
+            lines.append(line)
+        elif match["name"] in given:
+            lines.append(match["indent"] + match["sql"])
+    return "\n".join(lines)
+
+
+def _check_reads(statement: str, family: str) -> None:
+    """Raise ValueError for what acts although it begins like a read. A word of help: who writes SQL can get round it."""
+    found = list(tokens(statement, family))
+    if family == "mysql" and any((match["hint"] or "").startswith("/*!") for match in found):
+        raise ValueError("it has a comment /*! that the server executes: write what is in it without the comment")
+    code = "".join(match[0] if match["word"] or match["other"] else " " for match in found)
+    if act := _ACTS.search(code):
+        raise ValueError(f"it has {' '.join(act[0].split())}; a query only reads: it locks, sends and changes nothing")
 
 
 def binds_of(statement: str, family: str) -> list[str]:

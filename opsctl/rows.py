@@ -1,6 +1,7 @@
 """Rows as a query gives them, free of any driver's types.
 
-A value is None, bool, int, float, Decimal, str, bytes, datetime (UTC), UUID, Json, or a list of these.
+A value is None, bool, int, float, Decimal, str, bytes, datetime (UTC; without a zone where PostgreSQL's type has none),
+UUID, Json, or a list of these.
 """
 
 from __future__ import annotations

@@ -68,6 +68,13 @@ class SchemaFile:
 def load_schema_file(dialect: str, name: str) -> SchemaFile:
     """Load sql/<dialect>/schema/<name>. What stands before the first section and after `-- @end` is for the client only."""
     path = find_resource("sql") / dialect / "schema" / name
+    family = family_of(dialect)
+    sections = {section: tuple(split_statements(text, family)) for section, text in read_sections(path).items()}
+    return SchemaFile(path, family, sections)
+
+
+def read_sections(path: Path) -> dict[str, str]:
+    """Return the text of each section of a file of sql/, comments included. Raises OpsctlError when it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -81,10 +88,7 @@ def load_schema_file(dialect: str, name: str) -> SchemaFile:
             current = None if match["name"] == "end" else sections.setdefault(match["name"], [])
         elif current is not None:
             current.append(line)
-    family = family_of(dialect)
-    return SchemaFile(
-        path, family, {name: tuple(split_statements("".join(lines), family)) for name, lines in sections.items()}
-    )
+    return {name: "".join(lines) for name, lines in sections.items()}
 
 
 def family_of(dialect: str) -> str:

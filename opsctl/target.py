@@ -1,20 +1,23 @@
-"""A database to work on: every DSN form of a deployment, read once, and its secrets kept out of every text."""
+"""A database to work on: every DSN form of a deployment, read once, and what the clients' own files add to it."""
 
 from __future__ import annotations
 
-import json
 import re
-import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
+from opsctl.dsnoptions import SECRET_OPTIONS, DsnOption, mysql_arguments, postgresql_arguments
 from opsctl.errors import UsageError
+from opsctl.optionfile import Login, find_login
+from opsctl.redaction import OPTIONS_BEGIN, redact
+
+if TYPE_CHECKING:  # it takes a quarter of a second, which neither --help nor Tab has
+    from sqlalchemy.engine import URL
+
+__all__ = ["Target", "parse_dsn", "redact"]
 
 _FAMILIES = {
     "mysql": "mysql",
@@ -23,98 +26,151 @@ _FAMILIES = {
     "postgresql": "postgresql",
 }
 _FORMS = "mysql://user@host:3306/database or postgresql://user@host:5432/database"
-
-#: Query options of PyMySQL, asyncmy and aiomysql that change nothing for opsctl: it sets its own session.
-_MYSQL_IGNORED = frozenset(
-    [
-        "charset",
-        "use_unicode",
-        "autocommit",
-        "connect_timeout",
-        "read_timeout",
-        "write_timeout",
-        "init_command",
-        "sql_mode",
-        "local_infile",
-        "program_name",
-        "binary_prefix",
-        "echo",
-        "pool_recycle",
-        "pool_size",
-        "max_overflow",
-        "pool_timeout",
-        "pool_pre_ping",
-        "minsize",
-        "maxsize",
-        "collation",
-    ]
-)
-#: The same for asyncpg and for SQLAlchemy's own dialects.
-_POSTGRESQL_IGNORED = frozenset(
-    [
-        "command_timeout",
-        "timeout",
-        "statement_cache_size",
-        "prepared_statement_cache_size",
-        "prepared_statement_name_func",
-        "server_settings",
-        "max_cached_statement_lifetime",
-        "max_cacheable_statement_size",
-        "prepare_threshold",
-        "autocommit",
-        "pool_size",
-        "max_overflow",
-        "pool_timeout",
-        "pool_recycle",
-        "pool_pre_ping",
-        "async_fallback",
-    ]
-)
-_TLS_FILES = frozenset(("ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_cipher"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,39}")
-_TRUE = frozenset(("1", "true", "yes", "on"))
-_FALSE = frozenset(("0", "false", "no", "off", ""))
-_SECRET_OPTIONS = frozenset(("password", "sslpassword", "ssl_key_password"))
+_DEFAULT_PORT = {"mysql": 3306, "postgresql": 5432}
+#: TLS options of ~/.my.cnf. What opsctl cannot do is among them, to be said.
+_TLS_OF_FILES = "ssl ssl-mode ssl-ca ssl-capath ssl-cert ssl-key ssl-passphrase ssl-cipher ssl-verify-server-cert ssl-crl ssl-crlpath".split()
 
 
 @dataclass(frozen=True)
 class Target:
-    """A parsed DSN. `url` carries the driver that opsctl uses; `connect_args` go to that driver as they are."""
+    """A parsed DSN. `url` carries the driver that opsctl uses; `connect_args` go to that driver as they are.
+
+    `completed` names what the DSN left out and another place had: ("password", "~/.my.cnf [client]").
+    """
 
     family: str
     url: URL
     connect_args: Mapping[str, Any] = field(repr=False)
     origin: str
-    secrets: frozenset[str] = field(repr=False)
+    secrets: set[str] = field(repr=False)
     warnings: tuple[str, ...] = ()
+    completed: tuple[tuple[str, str], ...] = ()
+    remark: str = ""
+    #: Whether a password stands in the DSN itself.
+    tells_secret: bool = False
+    #: What the driver finds out by itself: where it goes, and as whom.
+    _found: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
-        """The DSN without its password and without its options, fit for output."""
-        bare = URL.create(
+        """The DSN with no more in it than which place this is, fit for output."""
+        from sqlalchemy.engine import URL
+
+        host, port = self.url.host or self._found.get("host"), self.url.port or self._found.get("port")
+        options = []
+        if path := self.connect_args.get("unix_socket"):
+            options, host, port = [("unix_socket", path)], None, None
+        elif host and host[0] in "/@":
+            options, host, port = [("host", host), *([("port", port)] if port else [])], None, None
+        elif not host:
+            options = [(name, one) for name in ("host", "port") for one in _all_of(self.url.query.get(name))]
+        text = URL.create(
             self.family,
-            username=self.url.username,
-            host=self.url.host,
-            port=self.url.port,
-            database=self.url.database,
-        )
-        return self.redact(bare.render_as_string(hide_password=True))
+            username=self.url.username or self._found.get("username"),
+            host=host,
+            port=port,
+            database=self.url.database or self._found.get("database"),
+        ).render_as_string()
+        return text + "?" * bool(options) + "&".join(f"{name}={value}" for name, value in options)
+
+    @property
+    def names(self) -> set[str]:
+        """The names in it that output shows, whatever the password is."""
+        parts = (self.url.username, self.url.host, self.url.database)
+        return {str(part) for part in (*parts, *self._found.values()) if part}
+
+    @property
+    def whence(self) -> str:
+        """Where it comes from: "from OPSCTL_DSN; user and password from ~/.my.cnf [client]"."""
+        by_origin: dict[str, list[str]] = {}
+        for name, origin in self.completed:
+            by_origin.setdefault(origin, []).append(name)
+        parts = [self.origin, *(f"{_listed(names)} from {origin}" for origin, names in by_origin.items()), self.remark]
+        return f"from {'; '.join(filter(None, parts))}"
 
     def redact(self, text: str) -> str:
         """Return `text` with every form of every secret of this target replaced by ***."""
-        return redact(text, self.secrets)
+        return redact(text, self.secrets, self.names)
+
+    def learn(self, *, username: str, password: str, host: str, port: int, database: str) -> None:
+        """Take over what a connection says of itself, where the DSN did not: the driver has places of its own to look."""
+        if password:
+            self.secrets.add(password)
+        shown_port = port if port != _DEFAULT_PORT[self.family] else None
+        self._found.update(username=username, database=database, host=host, port=shown_port)
 
 
-def parse_dsn(dsn: str, *, origin: str) -> Target:
+def parse_dsn(
+    dsn: str, *, origin: str, environment: Mapping[str, str] | None = None, directory: Path | None = None
+) -> Target:
     """Read `dsn`, which came from `origin` (a flag, a file, an environment variable).
 
-    Raises UsageError, which never contains the password, for what is not a DSN of MySQL, MariaDB or PostgreSQL.
+    What it leaves out comes from ~/.my.cnf or MYSQL_PWD of `environment`; libpq has such places of its own. Relative
+    paths in it start in `directory`. Raises UsageError, which never contains the password, for what is not a DSN of
+    MySQL, MariaDB or PostgreSQL, and for files that cannot be used.
     """
-    dsn = dsn.strip()
+    scheme, family, parsed = _parse(dsn.strip(), origin)
+    password = None if parsed.password is None else str(parsed.password)
+    query = {key: value if isinstance(value, str) else value[-1] for key, value in parsed.query.items()}
+    secrets = {password} if password else set()
+    secrets |= {query[key] for key in SECRET_OPTIONS if query.get(key)}
+    tells_secret = bool(secrets)
+    warnings: list[str] = []
+    if scheme.lower().startswith("mariadb"):
+        warnings.append(
+            f"the DSN from {origin} begins with mariadb: onestep given such a DSN makes tables without microseconds, "
+            "without a lock and without utf8mb4; give onestep mysql+asyncmy://"
+        )
+    found: dict[str, Any] = {}
+    place = f"the DSN from {origin}"
+    start = directory or Path()
+    if family == "mysql":
+        file, group = query.pop("read_default_file", None), query.pop("read_default_group", None)
+        path = None if file is None else str(start / Path(file).expanduser())
+        login = find_login(environment or {}, path=path, group=group)
+        secrets |= login.secrets
+        warnings += login.warnings
+        own = [DsnOption(name, value, place) for name, value in query.items()]
+        filled = _Filled(parsed.set(drivername="mysql+pymysql", query={}), login)
+        filled.take_login(environment or {})
+        filled.take_place(strictly=file is not None, socket="unix_socket" in query)
+        url, completed, remark = filled.url, filled.completed, filled.remark
+        if url.password:
+            secrets.add(str(url.password))
+        args = mysql_arguments([*filled.options(), *own], start, warnings)
+    else:
+        args = postgresql_arguments([DsnOption(*pair, place) for pair in query.items()], start, warnings)
+        url = parsed.set(
+            drivername="postgresql+psycopg",
+            query={k: v for k, v in parsed.query.items() if k in ("host", "port")},
+        )
+        for key in url.query:
+            args.pop(key, None)
+        found, completed = _of_libpq(url, args, environment or {}, secrets)
+        remark = ""
+    return Target(
+        family=family,
+        url=url,
+        connect_args=args,
+        origin=origin,
+        secrets=secrets,
+        warnings=tuple(warnings),
+        completed=tuple(completed),
+        remark=remark,
+        tells_secret=tells_secret,
+        _found=found,
+    )
+
+
+def _parse(dsn: str, origin: str) -> tuple[str, str, URL]:
+    """Return the scheme as it stands, the family, and the URL without a driver."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     scheme, separator, rest = dsn.partition("://")
     if not separator:
         raise UsageError(f"the DSN from {origin} is not a URL", f"write it as {_FORMS}")
-    base = scheme.lower().partition("+")[0]
-    family = _FAMILIES.get(base)
+    family = _FAMILIES.get(scheme.lower().partition("+")[0])
     if family is None:
         # A DSN that lacks its scheme can have :// in its password: only what is a scheme may be shown.
         named = f"begins with {scheme}://" if _SCHEME.fullmatch(scheme) else "begins with no scheme"
@@ -123,7 +179,7 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
             f"write it as {_FORMS}",
         )
     # A password may hold a ? too, so the options begin at the first ? that a name and a = follow.
-    if re.split(r"\?(?=[A-Za-z_][\w.-]*=)", rest, maxsplit=1)[0].count("@") > 1:
+    if OPTIONS_BEGIN.split(rest, maxsplit=1)[0].count("@") > 1:
         raise UsageError(
             f"the DSN from {origin} has an @ in its user or password that is not escaped",
             "write @ as %40 there",
@@ -138,174 +194,109 @@ def parse_dsn(dsn: str, *, origin: str) -> Target:
         ) from None
     if parsed.port is not None and not 0 < parsed.port < 65536:
         raise UsageError(f"the DSN from {origin} has port {parsed.port}", "use a port from 1 to 65535")
-    password = None if parsed.password is None else str(parsed.password)
-    query = {key: value if isinstance(value, str) else value[-1] for key, value in parsed.query.items()}
-    secrets = {password} if password else set()
-    secrets |= {query[key] for key in _SECRET_OPTIONS if query.get(key)}
-    warnings: list[str] = []
-    if base == "mariadb":
-        warnings.append(
-            f"the DSN from {origin} begins with mariadb: onestep given such a DSN makes tables without microseconds, "
-            "without a lock and without utf8mb4; give onestep mysql+asyncmy://"
-        )
-    if family == "mysql":
-        args = _mysql_arguments(query, origin, warnings)
-        url = parsed.set(drivername="mysql+pymysql", query={})
-    else:
-        args = _postgresql_arguments(query, origin, warnings)
-        url = parsed.set(
-            drivername="postgresql+psycopg",
-            query={k: v for k, v in parsed.query.items() if k in ("host", "port")},
-        )
-        for key in url.query:
-            args.pop(key, None)
-    return Target(
-        family=family,
-        url=url,
-        connect_args=args,
-        origin=origin,
-        secrets=frozenset(secrets),
-        warnings=tuple(warnings),
-    )
+    if "\0" in f"{parsed.username}{parsed.password}{parsed.database}{parsed.host}{parsed.query}" or "%00" in rest:
+        raise UsageError(f"the DSN from {origin} has a NUL character in it", "take it out: no server takes one")
+    if parsed.host and (host := unquote(parsed.host))[:1] == "/":  # as libpq writes a socket's directory
+        socket = "host" if family == "postgresql" else "unix_socket"
+        parsed = parsed.set(host="").update_query_dict({socket: host})
+    return scheme, family, parsed
 
 
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` without `secrets`: as they are, and as a URL, Python, JSON or SQL would write them."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = _every_form(secret).sub("***", text)
-    return text
+class _Filled:
+    """A MySQL URL with what it left out taken from an option file, and what that was."""
+
+    def __init__(self, url: URL, login: Login) -> None:
+        self.url = url
+        self.completed: list[tuple[str, str]] = []
+        self.remark = ""
+        self._login = login
+        self._socket: DsnOption | None = None
+
+    def take_login(self, environment: Mapping[str, str]) -> None:
+        """The user and the password. A file's password belongs to its user: no other one gets it."""
+        own, theirs = self.url.username or None, self._login.get("user") or None
+        if own is None and theirs:
+            self.url = self.url.set(username=self._taken("user"))
+        if self.url.password is not None:
+            return
+        option = self._login.options.get("password")
+        if option is not None and (own is None or theirs in (None, own)):
+            self.url = self.url.set(password=self._taken("password"))
+        elif value := environment.get("MYSQL_PWD"):
+            self.completed.append(("password", "MYSQL_PWD"))
+            self.url = self.url.set(password=value)
+        elif option is not None:
+            self.remark = f"the password in {option.origin} is for the user {theirs}"
+
+    def take_place(self, *, strictly: bool, socket: bool) -> None:
+        """Host, port or socket, and database. A file's port belongs to its host, unless the DSN itself named the file."""
+        host = self.url.host or None
+        theirs = self._login.get("host") or None
+        if host is None and not socket and theirs:
+            self.url = self.url.set(host=self._taken("host"))
+        near = (self.url.host or "localhost") == "localhost" and (host is None or strictly)
+        protocol = (self._login.get("protocol") or "").upper()
+        if near and not socket and self._login.get("socket") and protocol != "TCP":
+            option = self._login.options["socket"]
+            self._socket = DsnOption("unix_socket", self._taken("socket"), option.origin)
+        elif self.url.port is None and not socket and self._login.get("port") and (strictly or host in (None, theirs)):
+            option = self._login.options["port"]
+            if not (option.value or "").isdecimal() or not 0 < int(option.value or 0) < 65536:
+                raise UsageError(f"{option.path} line {option.line}: port is none", "use a port from 1 to 65535")
+            self.url = self.url.set(port=int(self._taken("port")))
+        if not self.url.database and self._login.get("database"):
+            self.url = self.url.set(database=self._taken("database"))
+
+    def options(self) -> list[DsnOption]:
+        """The socket and what is said of TLS, to stand before the DSN's own options."""
+        found = [self._socket] if self._socket else []
+        for name in _TLS_OF_FILES:
+            if name in self._login.options:
+                option = self._login.options[name]
+                spelt = "ssl_key_password" if name == "ssl-passphrase" else name
+                found.append(DsnOption(spelt, self._taken(name), option.origin))
+        return found
+
+    def _taken(self, name: str) -> str:
+        option = self._login.options[name]
+        self.completed.append((name, option.origin))
+        return option.value or ""
 
 
-@lru_cache
-def _every_form(secret: str) -> re.Pattern[str]:
-    plain = {secret, unquote(secret)} - {""}
-    # A driver quotes a statement, and Python or JSON quotes the driver's message: one after the other.
-    once = {form for text in plain for form in _quoted(text)}
-    twice = {form for text in once for form in _quoted(text)}
-    patterns = {re.escape(form) for form in once | twice} | {"".join(map(_plain_or_percent, text)) for text in plain}
-    pattern = "|".join(sorted(patterns, key=len, reverse=True))
-    # A password of three letters must not turn words that contain it into stars.
-    return re.compile(pattern if len(secret) > 3 else rf"(?<!\w)(?:{pattern})(?!\w)")
-
-
-def _quoted(text: str) -> Iterator[str]:
-    """Yield `text` as it stands inside a literal of Python (whose quotes may be the other ones), JSON and SQL."""
-    for write in (repr, ascii):
-        bare = "'".join(write('"' + part)[2:-1] for part in text.split("'"))
-        yield from (bare, bare.replace("'", "\\'"))
-    yield json.dumps(text)[1:-1]
-    yield json.dumps(text, ensure_ascii=False)[1:-1]
-    for bare in (text, text.replace("\\", "\\\\")):
-        yield from (bare, bare.replace("'", "''"), bare.replace("'", "\\'"), bare.replace('"', '""'))
-
-
-def _plain_or_percent(character: str) -> str:
-    forms = [re.escape(character)] if character != " " else [" ", r"\+"]
-    encoded = "".join(f"%{byte:02x}" for byte in character.encode(errors="surrogatepass"))
-    return f"(?:{'|'.join(forms)}|(?i:{encoded}))"
-
-
-def _unknown(option: str, origin: str) -> str:
-    return f"option {option!r} in the DSN from {origin} means nothing to opsctl and is ignored"
-
-
-def _mysql_arguments(query: Mapping[str, str], origin: str, warnings: list[str]) -> dict[str, Any]:
-    """Return PyMySQL's arguments: TLS options in the spellings of PyMySQL, asyncmy, aiomysql and the mysql client."""
-    args: dict[str, Any] = {}
-    files: dict[str, str] = {}
-    verify: dict[str, bool] = {}
-    mode = ""
-    for raw, value in query.items():
-        option = raw.replace("-", "_").lower()
-        if option == "unix_socket":
-            args[option] = value
-        elif option in _TLS_FILES:
-            files[option] = value
-        elif option in ("ssl_verify_cert", "ssl_verify_identity"):
-            verify[option] = _boolean(value, raw, origin)
-        elif option in ("ssl_check_hostname", "ssl_verify_server_cert"):
-            verify["ssl_verify_identity"] = _boolean(value, raw, origin)
-        elif option == "ssl_disabled":
-            mode = "DISABLED" if _boolean(value, raw, origin) else mode
-        elif option in ("ssl_mode", "sslmode"):
-            mode = value.upper().replace("-", "_")
-        elif option in ("ssl", "tls"):
-            mode = "REQUIRED" if _boolean(value, raw, origin) else "DISABLED"
-        elif option in ("password", "passwd"):
-            raise UsageError(f"the DSN from {origin} has its password among the options", "write user:password@host")
-        elif option not in _MYSQL_IGNORED:
-            warnings.append(_unknown(raw, origin))
-    if mode not in (
-        "",
-        "DISABLED",
-        "DISABLE",
-        "PREFERRED",
-        "PREFER",
-        "REQUIRED",
-        "REQUIRE",
-        "VERIFY_CA",
-        "VERIFY_IDENTITY",
-    ):
-        raise UsageError(
-            f"ssl_mode in the DSN from {origin} is none of MySQL's",
-            "use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
-        )
-    if mode.startswith("VERIFY"):
-        verify |= {"ssl_verify_cert": True, "ssl_verify_identity": mode == "VERIFY_IDENTITY"}
-    if mode.startswith("DISABLE"):
-        args["ssl_disabled"] = True
-    elif files or any(verify.values()) or mode.startswith("REQUIRE"):
-        args["ssl"] = _tls_context(files, verify, origin)
-    return args
-
-
-def _tls_context(files: Mapping[str, str], verify: Mapping[str, bool], origin: str) -> ssl.SSLContext:
-    """Return a context that checks what the options ask for: nothing unless they ask or name a CA, as the mysql client.
-
-    PyMySQL's own, made from the same options, checks no host name unless a CA file is given.
-    """
-    identity = verify.get("ssl_verify_identity", False)
-    has_ca = "ssl_ca" in files or "ssl_capath" in files
-    try:
-        context = ssl.create_default_context(cafile=files.get("ssl_ca"), capath=files.get("ssl_capath"))
-        if "ssl_cert" in files or "ssl_key" in files:
-            certificate = files.get("ssl_cert", files.get("ssl_key", ""))
-            context.load_cert_chain(certificate, files.get("ssl_key"), lambda: files.get("ssl_key_password", ""))
-        if "ssl_cipher" in files:
-            context.set_ciphers(files["ssl_cipher"])
-    except OSError as error:  # ssl.SSLError is one
-        named = ", ".join(sorted(set(files) - {"ssl_key_password"}))
-        raise UsageError(
-            f"{named} in the DSN from {origin} cannot be used: {error.strerror or 'not what TLS expects'}",
-            "name readable PEM files and the key's password",
-        ) from None
-    # The certificates that MySQL makes for itself do not meet the strict rules of X.509.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.check_hostname = identity
-    checked = identity or verify.get("ssl_verify_cert", has_ca)
-    context.verify_mode = ssl.CERT_REQUIRED if checked else ssl.CERT_NONE
-    return context
-
-
-def _postgresql_arguments(query: Mapping[str, str], origin: str, warnings: list[str]) -> dict[str, Any]:
-    """Return libpq's arguments; asyncpg's `ssl` becomes `sslmode`."""
+def _of_libpq(
+    url: URL, args: Mapping[str, Any], environment: Mapping[str, str], secrets: set[str]
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return what libpq will take from PGHOST, PGSERVICE and their like: what is shown of it, and where it is from."""
+    found = {"username": args.get("user"), "database": args.get("dbname"), "host": args.get("hostaddr")}
+    if "service" in args:
+        return found, [("the rest", f"the service {args['service']}")]
+    service = environment.get("PGSERVICE")
+    completed = [("the rest", f"PGSERVICE {service}")] if service else []
+    if not any(name.startswith("PG") for name in environment):
+        return found, completed
     import psycopg.pq
 
-    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    args: dict[str, Any] = {}
-    for option, value in query.items():
-        if option == "ssl":
-            lowered = value.lower()
-            args["sslmode"] = "require" if lowered in _TRUE else "disable" if lowered in _FALSE else lowered
-        elif option in known:
-            args[option] = value
-        elif option not in _POSTGRESQL_IGNORED:
-            warnings.append(_unknown(option, origin))
-    return args
+    own: dict[str, Any] = {"user": url.username, "password": url.password, "dbname": url.database}
+    own |= {"host": url.host, "port": url.port, **url.query, **args}
+    shown = {"user": "username", "dbname": "database", "host": "host", "hostaddr": "host", "port": "port"}
+    for option in psycopg.pq.Conninfo.get_defaults():
+        name, variable = option.keyword.decode(), (option.envvar or b"").decode()
+        value = (option.val or b"").decode(errors="surrogateescape")
+        if not value or name not in (*shown, "password"):
+            continue
+        if name == "password":
+            secrets.add(value)
+        if not own.get(name) and (service or environment.get(variable)):
+            if name in shown and (name, value) != ("port", "5432"):
+                found[shown[name]] = value
+            if not service:
+                completed.append((name, variable))
+    return found, completed
 
 
-def _boolean(value: str, option: str, origin: str) -> bool:
-    lowered = value.lower()
-    if lowered in _TRUE or lowered in _FALSE:
-        return lowered in _TRUE
-    raise UsageError(f"option {option!r} in the DSN from {origin} is neither true nor false", "write true or false")
+def _all_of(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value or ()
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -14,37 +14,53 @@ from opsctl.rows import Json
 #: PyMySQL's number of MySQL's JSON type; MariaDB's JSON is text, which a query's header has to name.
 _MYSQL_JSON = 245
 #: PostgreSQL types whose own text says more than a Python object: months in an interval, 'infinity', ranges, addresses.
-_AS_TEXT = ("interval", "date", "time", "timetz", "money", "inet", "cidr", "tstzrange", "tsrange", "xid8", "pg_lsn")
+_AS_TEXT = (
+    *("interval", "date", "time", "timetz", "money", "inet", "cidr", "xid8", "pg_lsn", "record"),
+    *(f"{name}{kind}" for name in ("int4", "int8", "num", "date", "ts", "tstz") for kind in ("range", "multirange")),
+)
+_TEXTS = ("text", "varchar", "bpchar", "name", "xml", '"char"')
 
 
 def keep_postgresql_text(raw: Any) -> None:
     """Have the psycopg connection `raw` give JSON as Json, and text where Python's type would lose something."""
     from psycopg.types.string import TextLoader
 
-    json_loader, timestamp_loader = _postgresql_loaders()
-    for name in ("json", "jsonb"):
-        raw.adapters.register_loader(name, json_loader)
-    raw.adapters.register_loader("timestamptz", timestamp_loader)
+    loaders = _postgresql_loaders()
     for name in _AS_TEXT:
         raw.adapters.register_loader(name, TextLoader)
+    for name in ("json", "jsonb"):
+        raw.adapters.register_loader(name, loaders["json"])
+    for name in ("timestamp", "timestamptz"):
+        raw.adapters.register_loader(name, loaders[name])
+    if raw.info.parameter_status("server_encoding") == "SQL_ASCII":
+        for name in _TEXTS:
+            raw.adapters.register_loader(name, loaders["unknown bytes"])
 
 
 @cache
-def _postgresql_loaders() -> tuple[type, type]:
+def _postgresql_loaders() -> Mapping[str, type]:
     from psycopg import DataError
     from psycopg.adapt import Buffer, Loader
-    from psycopg.types.datetime import TimestamptzLoader
+    from psycopg.types.datetime import TimestampLoader, TimestamptzLoader
 
     class JsonLoader(Loader):
         def load(self, data: Buffer) -> Json:
             return Json(bytes(data).decode())
 
-    class Timestamp(Loader):
+    class Lenient(Loader):
+        """Text of a database that takes any bytes for text."""
+
+        def load(self, data: Buffer) -> str:
+            return bytes(data).decode(errors="backslashreplace")
+
+    class Moment(Loader):
         """A moment, or the server's own words for one that Python has not: infinity, a year after 9999."""
+
+        inner: type[Loader]
 
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            self._inner = TimestamptzLoader(*arguments)
+            self._inner = self.inner(*arguments)
 
         def load(self, data: Buffer) -> Any:
             try:
@@ -52,7 +68,13 @@ def _postgresql_loaders() -> tuple[type, type]:
             except DataError:
                 return bytes(data).decode()
 
-    return JsonLoader, Timestamp
+    class Local(Moment):
+        inner = TimestampLoader
+
+    class Zoned(Moment):
+        inner = TimestamptzLoader
+
+    return {"json": JsonLoader, "unknown bytes": Lenient, "timestamp": Local, "timestamptz": Zoned}
 
 
 def readers(family: str, description: Sequence[Any], *, json: frozenset[str], ids: frozenset[str]) -> list[Reader]:
@@ -60,12 +82,13 @@ def readers(family: str, description: Sequence[Any], *, json: frozenset[str], id
 
     `json` and `ids` name columns that the server calls text although they hold JSON, or an id without dashes.
     """
+    plain = _mysql_value if family == "mysql" else _postgresql_value
     found: list[Reader] = []
     for name, type_code, *_ in description:
         if name in json or (family == "mysql" and type_code == _MYSQL_JSON):
             found.append(_json)
         else:
-            found.append(_id if name in ids else _plain)
+            found.append(_id if name in ids else plain)
     return found
 
 
@@ -73,7 +96,7 @@ Reader = Callable[[Any], Any]
 
 
 def _json(value: Any) -> Any:
-    return Json(value) if isinstance(value, str) else _plain(value)
+    return Json(value) if isinstance(value, str) else value
 
 
 def _id(value: Any) -> Any:
@@ -84,14 +107,33 @@ def _id(value: Any) -> Any:
         return value
 
 
-def _plain(value: Any) -> Any:
+def _mysql_value(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        # The session is UTC, and so are onestep's naive columns on MySQL.
-        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        return value.replace(tzinfo=dt.UTC)  # the session is UTC, and so are onestep's columns
+    if isinstance(value, dt.timedelta):
+        return _time_text(value)
+    return _plain(value)
+
+
+def _time_text(value: dt.timedelta) -> str:
+    """Return a TIME, which may be negative and longer than a day, as the server writes it."""
+    microseconds = abs(value) // dt.timedelta(microseconds=1)
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return ("-" if value < dt.timedelta() else "") + text + (f".{fraction:06}" if fraction else "")
+
+
+def _postgresql_value(value: Any) -> Any:
+    if isinstance(value, dt.datetime):  # a timestamp without time zone stays one
+        return value if value.tzinfo is None else value.astimezone(dt.UTC)
+    if isinstance(value, list | tuple):
+        return [_postgresql_value(part) for part in value]
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | Decimal | str | bytes | UUID | Json):
         return value
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return str(value)

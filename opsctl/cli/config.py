@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from opsctl import errors
-from opsctl.cli.options import common_options, find_output, find_settings, open_dsn, output_option
+from opsctl.cli import state
+from opsctl.cli.options import common_options, complete_target, find_output, find_settings, open_dsn, output_option
 from opsctl.cli.output import show_rows
-from opsctl.config import KEYS, Setting, Settings
-from opsctl.config.keys import FAMILY_PREFIX
+from opsctl.config import KEYS, NoDatabase, Setting, Settings
+from opsctl.config.files import table_of
+from opsctl.config.keys import DIRECTORIES, FAMILY_PREFIX
 from opsctl.errors import UsageError
+from opsctl.redaction import MASK, mask_urls, secrets_in
 from opsctl.rows import Rows
 
 
@@ -22,69 +26,98 @@ def config() -> None:
 
 @config.command("show")
 @click.option("--origin", is_flag=True, help="Add where each value came from: flag, variable, file, default.")
-@click.option("--target", metavar="NAME", help="As a command with this --target would see it.")
+@click.option(
+    "--target", metavar="NAME", shell_complete=complete_target, help="As a command with this --target would see it."
+)
 @output_option
 @common_options
 def show_config(origin: bool, output: str | None, target: str | None) -> int:
     """Print each setting as a command would use it now; secrets are masked.
 
     Values come from: flag, environment, --config FILE or ./opsctl.toml, $XDG_CONFIG_HOME/opsctl/config.toml,
-    /etc/opsctl/config.toml, default. Targets of the files follow as targets.NAME.
+    /etc/opsctl/config.toml, default. Targets of the files follow as targets.NAME. When no command could use a DSN as it
+    is, the rest is shown, and the exit code is 2.
     """
     settings = find_settings({"target": target, "output": output})
-    rows = [(name, *_shown(name, setting)) for name, setting in _effective(settings)]
-    for name in settings.target_names:
-        rows += [(f"targets.{name}.{key}", *_shown(key, value)) for key, value in settings.of_target(name).items()]
+    shown = _Shown(settings)
+    rows = [*shown.effective(), *shown.of_targets()]
     columns = ("setting", "value", "origin")[: 3 if origin else 2]
     show_rows(Rows(columns, tuple(row[: len(columns)] for row in rows)), find_output(output), {})
+    if shown.problem is not None:
+        raise shown.problem
     return errors.EXIT_YES
 
 
-def _effective(settings: Settings) -> list[tuple[str, Setting | None]]:
-    """Return every setting in the order of KEYS; both DSNs as they are chosen, of their files only the outcome."""
-    found: dict[str, Setting | None] = {"target": settings.target}
-    for name, changes in (("dsn", False), ("migration_dsn", True)):
+class _Shown:
+    """The rows of config show, and the first reason why a command could not work with them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.problem: UsageError | None = None
+        self._settings = settings
+        self._family: str | None = None
+
+    def effective(self) -> list[tuple[Any, ...]]:
+        """Return every setting in the order of KEYS; both DSNs as they are chosen, of their files only the outcome."""
+        dsns = {"dsn": self._dsn(for_schema_change=False), "migration_dsn": self._dsn(for_schema_change=True)}
+        rows: list[tuple[Any, ...]] = []
+        for name in KEYS:
+            if name in dsns:
+                rows.append((name, *dsns[name]))
+            elif name == "target":
+                rows.append((name, *_value_and_origin(name, self._settings.target)))
+            elif not name.endswith("dsn_file"):
+                rows.append((name, *_value_and_origin(name, self._find(name))))
+        return rows
+
+    def of_targets(self) -> list[tuple[Any, ...]]:
+        """Return what the files say of each target, whether it can be used or not."""
+        rows: list[tuple[Any, ...]] = []
+        for target in self._settings.target_names:
+            for name, setting in self._settings.of_target(target).items():
+                shown = _value_and_origin(name, setting)
+                if name.endswith("dsn"):
+                    try:
+                        shown = str(open_dsn(setting)), setting.origin
+                    except UsageError as error:
+                        state.warn(error.message)
+                        shown = MASK, setting.origin
+                rows.append((f"{table_of(target)}.{name}", *shown))
+        return rows
+
+    def _dsn(self, *, for_schema_change: bool) -> tuple[str | None, str | None]:
+        setting = None
         try:
-            found[name] = settings.find_dsn(for_schema_change=changes)
+            setting = self._settings.find_dsn(for_schema_change=for_schema_change)
+            found = open_dsn(setting)
+        except NoDatabase:
+            return None, None
         except UsageError as error:
-            if not error.message.startswith(("no database", "[targets.")):
-                raise
-            found[name] = None
-    dsn = found["dsn"] or found["migration_dsn"]
-    family = open_dsn(dsn).family if dsn else None
-    for name, key in KEYS.items():
-        if name not in found and not name.endswith("dsn_file"):
-            found[name] = settings.find(name, family=family)
-            if found[name] is None and family is None and key.deployment:
-                found[name] = _of_deployment(settings, key.deployment)
-    return [(name, found[name]) for name in KEYS if name in found]
+            self.problem = self.problem or error
+            return (None, None) if setting is None else (MASK, setting.origin)
+        for warning in found.warnings:
+            state.warn(warning)
+        self._family = self._family or found.family
+        return str(found), found.whence.removeprefix("from ")
+
+    def _find(self, name: str) -> Setting | None:
+        found = self._settings.find(name, family=self._family)
+        deployment = KEYS[name].deployment
+        if self._family is None and deployment and (found is None or found.origin == "default"):
+            # Without a database it is not clear whose variables count: show the one that is set.
+            for prefix in FAMILY_PREFIX.values():
+                if value := self._settings.environment.get(prefix + deployment):
+                    return Setting(value, prefix + deployment)
+        return found
 
 
-def _of_deployment(settings: Settings, suffix: str) -> Setting | None:
-    """Without a database it is not clear whose variables count: show the one that is set."""
-    for prefix in FAMILY_PREFIX.values():
-        if value := settings.environment.get(prefix + suffix):
-            return Setting(value, prefix + suffix)
-    return None
-
-
-def _shown(name: str, setting: Setting | None) -> tuple[Any, Any]:
+def _value_and_origin(name: str, setting: Setting | None) -> tuple[str | None, str | None]:
     if setting is None:
         return None, None
     value = setting.value
     if KEYS[name].secret:
-        value = masked(name, setting)
-    elif name == "query_path":
-        value = value.replace(":", " ")
+        value = mask_urls(value)
+        # What has no form that is known is shown not at all.
+        value = value if "://" in value and not secrets_in(value) - {MASK} else MASK
+    elif KEYS[name].kind == DIRECTORIES:
+        value = value.replace(os.pathsep, " ")
     return value, setting.origin
-
-
-def masked(name: str, setting: Setting) -> str:
-    """Return a DSN or a URL without what is secret in it."""
-    if name.endswith("dsn"):
-        return str(open_dsn(setting))
-    scheme, separator, rest = setting.value.partition("://")
-    user, at, host = rest.rpartition("@")
-    return (
-        f"{scheme}{separator}{user.partition(':')[0]}{':***' if ':' in user else ''}{at}{host}" if separator else "***"
-    )

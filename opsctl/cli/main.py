@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import importlib
 import io
@@ -12,13 +11,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
 import opsctl
 from opsctl import errors
 from opsctl.cli import state
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: Command name -> module and attribute, and the line that --help shows. Nothing is imported before its command runs.
 COMMANDS = {
@@ -68,6 +70,15 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Complete the name of a command without importing any, or an option."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; tell a reader that went away from an error, which click would not."""
@@ -138,6 +149,9 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    for word in sys.argv[1:] if arguments is None else arguments:
+        if "://" in word:  # wherever it stands: an error could quote it
+            state.add_secrets_of(word)
     try:
         result: Any = cli.main(
             args=None if arguments is None else list(arguments), prog_name="opsctl", standalone_mode=False
@@ -175,8 +189,7 @@ def _fail(code: int, message: str, hint: str) -> int:
         lines.append(f"  {hint}")
     if state.current.debug:
         lines.insert(0, traceback.format_exc())
-    with contextlib.suppress(OSError):  # a full stderr must not change the exit code
-        click.echo(state.redacted("\n".join(lines)), err=True)
+    state.complain("\n".join(lines))
     return code
 
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from opsctl.cli import state
 from opsctl.config import FORMATS, KEYS, Setting, Settings
-from opsctl.config.keys import check_seconds
+from opsctl.config.keys import FAMILY_PREFIX, check_seconds
 from opsctl.dialects.base import Timeouts
 from opsctl.dialects.names import DEFAULT_ATTEMPTS, DEFAULT_EXECUTIONS, Pair
 from opsctl.errors import UsageError
-from opsctl.target import Target, parse_dsn
+
+if TYPE_CHECKING:
+    from opsctl.target import Target
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The options whose values are settings: what the command line said goes into Settings before everything else.
 _SETTING_OPTIONS = ("target", "dsn", "dsn_file", "namespace", "executions_table", "attempts_table", "schema")
+_DEPLOYMENT = tuple(f"{prefix}_EXECUTION" for prefix in FAMILY_PREFIX.values())
 _LIMITS = ("connect_timeout", "lock_timeout", "statement_timeout")
 
 
@@ -44,29 +47,31 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float | 
     return str(value)
 
 
-def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_target(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the targets of the configuration files that begin with what is typed."""
+    prepare_completion(context)
     try:
         settings = find_settings({})
     except UsageError:
         return []
-    return [
-        CompletionItem(name, help=_described(settings, name))
-        for name in settings.target_names
-        if name.startswith(incomplete)
-    ]
+    names = [name for name in settings.target_names if name.startswith(incomplete)]
+    places = {name: sorted({setting.origin for setting in settings.of_target(name).values()}) for name in names}
+    return [CompletionItem(name, help=", ".join(places[name])) for name in names]
 
 
-def _described(settings: Settings, target: str) -> str | None:
-    try:
-        return str(parse_dsn(settings.of_target(target)["dsn"].value, origin=target))
-    except (KeyError, UsageError):
-        return None
+def prepare_completion(context: click.Context) -> None:
+    """Take --config from the line that is being completed, and say nothing on a terminal that waits for Tab."""
+    state.current.quiet = True
+    if state.current.config is None:
+        state.current.config = context.find_root().params.get("config")
 
 
 def _set_state(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value:
             setattr(state.current, name, value)
+        if state.current.verbose and state.current.quiet and not context.resilient_parsing:
+            raise click.UsageError("--verbose and --quiet are both given")
 
     return callback
 
@@ -76,7 +81,13 @@ def common_options(function: Function) -> Function:
     return _with(
         tuple(
             click.option(
-                *flags, name, is_flag=name != "config", hidden=True, expose_value=False, callback=_set_state(name)
+                *flags,
+                name,
+                is_flag=name != "config",
+                type=click.Path() if name == "config" else None,
+                hidden=True,
+                expose_value=False,
+                callback=_set_state(name),
             )
             for flags, name in (
                 (("--config",), "config"),
@@ -99,7 +110,7 @@ def database_options(*, lock_timeout_s: float = 5.0) -> Callable[[Function], Fun
         click.option(
             "--target",
             metavar="NAME",
-            shell_complete=_complete_target,
+            shell_complete=complete_target,
             help="The database of [targets.NAME] in the configuration file.",
         ),
         click.option("--dsn", metavar="URL", help="The database. Others can read a password here: prefer --dsn-file."),
@@ -149,14 +160,22 @@ def _with(options: tuple[Callable[[Function], Function], ...]) -> Callable[[Func
 
 def find_settings(flags: dict[str, Any]) -> Settings:
     """Read all places that settings come from, say what is odd about them, and remember every secret in them."""
+    for name, value in os.environ.items():
+        if name.startswith(("OPSCTL_", *_DEPLOYMENT)) and _holds_secret(value):
+            state.add_secrets_of(value)
     settings = Settings(flags, os.environ, config_file=state.current.config)
     for table in (table for file in settings.files for table in (file.top, *file.targets.values())):
         for name, setting in table.items():
-            if KEYS[name].secret:
+            if KEYS[name].secret or _holds_secret(setting.value):
                 state.add_secrets_of(setting.value)
     for warning in settings.warnings:
         state.warn(warning)
     return settings
+
+
+def _holds_secret(value: str) -> bool:
+    """Whether it could be a DSN or a URL, wherever it stands."""
+    return "@" in value or "password=" in value.lower()
 
 
 def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout_s: float = 5.0) -> Place:
@@ -164,25 +183,25 @@ def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout
     settings = find_settings({name: options.pop(name) for name in (*_SETTING_OPTIONS, *_LIMITS)})
     setting = settings.find_dsn(for_schema_change=for_schema_change)
     target = open_dsn(setting)
-    if setting.origin == "--dsn" and target.secrets:
+    if setting.origin == "--dsn" and target.tells_secret:
         state.warn("other users of this machine can read the password on the command line; use --dsn-file")
     if settings.target is not None and setting.origin.endswith("MIGRATION_DSN"):
-        state.warn(f"{setting.origin} comes before {settings.target.origin} {settings.target.value}: this is {target}")
+        state.warn(f"{setting.origin} comes before the target {settings.target.value}'s own: the database is {target}")
     for warning in target.warnings:
         state.warn(warning)
     if settings.flags.get("schema") is not None and target.family != "postgresql":
         raise UsageError("--schema is given for a MySQL DSN", "leave it out: the DSN names the database")
     found = {
-        name: setting
+        name: value
         for name in ("executions_table", "attempts_table", "schema", "namespace")
-        if (setting := settings.find(name, family=target.family))
+        if (value := settings.find(name, family=target.family))
     }
     timeouts = Timeouts(
         connect_s=settings.seconds("connect_timeout"),
         lock_s=settings.seconds("lock_timeout", default=lock_timeout_s),
         statement_s=settings.seconds("statement_timeout"),
     )
-    state.explain(f"database {target}, from {setting.origin}")
+    state.explain(f"database {target}, {target.whence}")
     return Place(
         target,
         Pair(found["executions_table"].value, found["attempts_table"].value),
@@ -195,8 +214,10 @@ def find_place(options: dict[str, Any], *, for_schema_change: bool, lock_timeout
 def open_dsn(setting: Setting) -> Target:
     """Parse a DSN, and remember its secrets before anything can be said about it."""
     state.add_secrets_of(setting.value)
-    target = parse_dsn(setting.value, origin=setting.origin)
-    state.current.secrets |= target.secrets
+    from opsctl.target import parse_dsn
+
+    target = parse_dsn(setting.value, origin=setting.origin, environment=os.environ, directory=setting.directory)
+    state.current.targets.append(target)
     return target
 
 

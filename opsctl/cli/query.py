@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping
@@ -20,32 +21,47 @@ from opsctl.cli.options import (
     find_place,
     find_settings,
     output_option,
+    prepare_completion,
 )
-from opsctl.cli.output import show, show_rows
+from opsctl.cli.output import clear_screen, show, show_rows, show_text
 from opsctl.cli.progress import waiting
 from opsctl.db import Session, open_session
 from opsctl.errors import OpsctlError, Unreachable, UsageError
 from opsctl.ops.queries import Prepared, explain_query, prepare_query, run_query
-from opsctl.queryfiles import SEARCH, Query, find_query, load_catalogue
+from opsctl.queryfiles import MOST_ROWS, SEARCH, Query, find_query, load_catalogue
 from opsctl.rows import Rows
+from opsctl.sqlfiles import family_of
 
 _DIALECTS = tuple(SEARCH)
 
 
 def _complete_query(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    try:
-        catalogue = load_catalogue("postgresql", _directories(()))
-    except UsageError:
-        return []
-    return [CompletionItem(q.name, help=q.title) for q in catalogue.values() if q.name.startswith(incomplete)]
+    return [
+        CompletionItem(q.name, help=q.problem or q.title)
+        for q in _catalogue_for_completion(context).values()
+        if q.name.startswith(incomplete)
+    ]
 
 
 def _complete_param(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    # While -p waits for its value click has not told NAME from other words.
+    name = context.params.get("name") or next(iter(context.args), "")
     try:
-        query = find_query(load_catalogue("postgresql", _directories(())), str(context.params.get("name") or ""))
+        query = find_query(_catalogue_for_completion(context), str(name))
     except UsageError:
         return []
     return [CompletionItem(f"{p.name}=", help=p.purpose) for p in query.params if f"{p.name}=".startswith(incomplete)]
+
+
+def _catalogue_for_completion(context: click.Context) -> dict[str, Query]:
+    """Return the queries of all dialects: nobody has been asked which it is."""
+    prepare_completion(context)
+    found: dict[str, Query] = {}
+    with contextlib.suppress(UsageError):
+        directories = _directories(tuple(context.params.get("query_dir") or ()))
+        for dialect in _DIALECTS:
+            found |= load_catalogue(dialect, directories)
+    return dict(sorted(found.items()))
 
 
 _query_dir = click.option(
@@ -138,15 +154,14 @@ def run(
     A query that would read a large table from end to end says so and wants --allow-scan.
     """
     form = find_output(output)
-    if limit is not None and not 1 <= limit <= 1_000_000:
-        raise UsageError(f"--limit {limit}: this is no number of rows", "give a limit from 1 to 1000000")
+    if limit is not None and not 1 <= limit <= MOST_ROWS:
+        raise UsageError(f"--limit {limit}: this is no number of rows", f"give a limit from 1 to {MOST_ROWS}")
     if watch is not None and not 0.1 <= watch <= 86_400:
         raise UsageError(f"--watch {watch:g}: this is no interval", "give seconds, between 0.1 and 86400")
     given = _given(params)
     directories = _directories(query_dir)
     place = find_place(options, for_schema_change=False)
-    if not any(name in load_catalogue(dialect, directories) for dialect in _DIALECTS):
-        find_query(load_catalogue(_named_dialect(), directories), name)  # says what is wrong before anybody connects
+    _check_before_connecting(name, given, place, directories)
     with open_session(place.target, place.timeouts, read_only=True) as session:
         found = find_query(load_catalogue(session.dialect.name, directories), name)
         prepared = prepare_query(
@@ -161,10 +176,23 @@ def run(
     return _watch(prepared, place, watch, form, allow_scan=allow_scan)
 
 
+def _check_before_connecting(name: str, given: dict[str, str], place: Place, directories: list[str]) -> None:
+    """Raise what is wrong with the query or its parameters, unless it is right for one of the servers that it may be."""
+    wrong: list[UsageError] = []
+    for dialect in (dialect for dialect in _DIALECTS if family_of(dialect) == place.target.family):
+        try:
+            find_query(load_catalogue(dialect, directories), name).bind(given)
+        except UsageError as error:
+            wrong.append(error)
+        else:
+            return
+    raise wrong[0]
+
+
 def _show_plan(plan: Rows, form: str, facts: Mapping[str, Any]) -> None:
     """PostgreSQL's plan is text that has its own layout."""
     if form == "table" and len(plan.columns) == 1:
-        show("\n".join(str(row[0]) for row in plan.rows))
+        show_text("\n".join(str(row[0]) for row in plan.rows))
     else:
         show_rows(plan, form, facts)
 
@@ -179,9 +207,9 @@ def _show(session: Session, prepared: Prepared, form: str, *, allow_scan: bool, 
         "server": {"product": session.server.product, "version": session.server.version},
     }
     if watching and sys.stdout.isatty():
-        click.echo("\x1b[H\x1b[2J\x1b[3J", nl=False)
+        clear_screen()
         state.say(f"{prepared.query.name} on {session.target}, {time.strftime('%H:%M:%S UTC', time.gmtime())}")
-    show_rows(rows, form, facts, paged=not watching)
+    show_rows(rows, form, facts, watching=watching)
     if not rows.rows and form in ("table", "vertical"):
         state.say("no rows")
     if rows.more:
@@ -227,7 +255,7 @@ def _with_namespace(found: Query, given: Mapping[str, str], place: Place) -> dic
 
 def _directories(given: tuple[str, ...]) -> list[str]:
     setting = find_settings({}).find("query_path")
-    return [*given, *(setting.value.split(":") if setting else ())]
+    return [*given, *(path for path in (setting.value.split(":") if setting else ()) if path)]
 
 
 def _named_dialect() -> str:

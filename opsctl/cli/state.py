@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from opsctl.target import Target
 
 
 @dataclass
@@ -19,35 +22,41 @@ class State:
     no_color: bool = False
     config: str | None = None
     secrets: set[str] = field(default_factory=set)
+    targets: list[Target] = field(default_factory=list)  # whose secrets may grow when they connect
     warned: set[str] = field(default_factory=set)
 
 
 current = State()
 
 
-def add_secrets_of(dsn: str) -> None:
-    """Remember the password in `dsn`, also when it turns out not to be a DSN."""
-    user, separator, _ = dsn.partition("://")[2].rpartition("@")
-    if separator and ":" in user:
-        current.secrets.add(user.partition(":")[2])
-    for match in re.finditer(r"(?:password|passwd|pwd)=([^&\s]+)", dsn, re.IGNORECASE):
-        current.secrets.add(match[1])
+def add_secrets_of(text: str) -> None:
+    """Remember the password in a DSN or URL, also when it turns out to be none."""
+    from opsctl.redaction import secrets_in
+
+    current.secrets |= secrets_in(text)
 
 
 def redacted(text: str) -> str:
-    """Return `text` without any secret that this command has seen."""
-    if not current.secrets:
-        return text
-    from opsctl.target import redact
+    """Return `text` without any secret that this command has seen, and without what looks like one in a URL."""
+    from opsctl.redaction import mask_urls, redact
 
-    return redact(text, current.secrets)
+    secrets = current.secrets.union(*(target.secrets for target in current.targets))
+    names = {name for target in current.targets for name in target.names}
+    return mask_urls(redact(text, secrets, names))
+
+
+def complain(text: str) -> None:
+    """Write to stderr, without secrets and without what would act on a terminal: a server's words can hold anything."""
+    from opsctl.render.escapes import escape_controls
+
+    with contextlib.suppress(OSError):  # a full stderr must not change the exit code
+        click.echo(escape_controls(redacted(text)), err=True)
 
 
 def say(text: str) -> None:
     """Progress and notes: stderr, unless --quiet."""
     if not current.quiet:
-        with contextlib.suppress(OSError):
-            click.echo(redacted(text), err=True)
+        complain(text)
 
 
 def warn(text: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from opsctl.errors import UsageError
 
@@ -87,10 +88,11 @@ TARGET_KEYS = [name for name, key in KEYS.items() if key.in_target]
 
 @dataclass(frozen=True)
 class Setting:
-    """A value and the flag, variable or file that it came from."""
+    """A value and the flag, variable or file that it came from; relative paths inside a file's DSN start at `directory`."""
 
     value: str
     origin: str
+    directory: Path | None = field(default=None, compare=False)
 
 
 def check_seconds(text: str) -> float | None:

@@ -11,12 +11,17 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from opsctl.config.files import SYSTEM_FILE, ConfigFile, candidates, exposed_secret, read_dsn_file, read_file
+from opsctl.config.files import SYSTEM_FILE, ConfigFile, candidates, exposed_secret, read_dsn_file, read_file, table_of
 from opsctl.config.keys import FAMILY_PREFIX, KEYS, TARGET_KEYS, Setting, checked, nearest
 from opsctl.errors import UsageError
 
 #: Variables of opsctl that are no key of a file.
 _OTHER_VARIABLES = frozenset(("OPSCTL_CONFIG",))
+_OWN_DSN = ("OPSCTL_DSN", "OPSCTL_DSN_FILE")
+
+
+class NoDatabase(UsageError):
+    """Nothing names a database."""
 
 
 class Settings:
@@ -35,8 +40,8 @@ class Settings:
         self.environment = environment
         self.warnings: list[str] = list(_misspelt_variables(environment))
         self.files: list[ConfigFile] = []
-        for path, label, required in candidates(config_file, environment, directory or Path.cwd(), system_file):
-            if file := read_file(path, label, required=required):
+        for candidate in candidates(config_file, environment, directory or Path.cwd(), system_file):
+            if file := read_file(candidate, self.warnings):
                 self.files.append(file)
                 self.warnings += exposed_secret(file)
 
@@ -87,10 +92,10 @@ class Settings:
         if "dsn" in self.flags or "dsn_file" in self.flags:
             return None
         if name := self.environment.get("OPSCTL_TARGET"):
-            if both := [own for own in ("OPSCTL_DSN", "OPSCTL_DSN_FILE") if self.environment.get(own)]:
+            if both := [own for own in _OWN_DSN if self.environment.get(own)]:
                 raise UsageError(f"OPSCTL_TARGET and {both[0]} are both set", "unset one of them, or give --target")
             return self._known_target(Setting(name, "OPSCTL_TARGET"))
-        ordinary = ["OPSCTL_DSN", "OPSCTL_DSN_FILE", *(f"{p}_EXECUTION_DSN" for p in FAMILY_PREFIX.values())]
+        ordinary = [*_OWN_DSN, *(f"{p}_EXECUTION_DSN" for p in FAMILY_PREFIX.values())]
         if any(self.environment.get(variable) for variable in ordinary):
             return None
         for file in self.files:
@@ -118,9 +123,7 @@ class Settings:
         if self.target_names:
             hint = f"known are {', '.join(self.target_names)}{nearest(target.value, self.target_names)}"
         else:
-            hint = (
-                f"write [targets.{target.value}] with a dsn or dsn_file into opsctl.toml, or name it by --config FILE"
-            )
+            hint = f"write [{table_of(target.value)}] with a dsn or dsn_file into opsctl.toml, or name its file by --config FILE"
         raise UsageError(f"there is no target {target.value!r} ({target.origin})", hint)
 
     # -- the database ------------------------------------------------------------------------------------------------
@@ -143,8 +146,8 @@ class Settings:
             for kind in kinds:
                 if setting := _one_of(own, kind, f"{kind}_file", "set"):
                     return setting
-            raise UsageError(
-                f"[targets.{self.target.value}] names no database", "give it a dsn, or a dsn_file with one in it"
+            raise NoDatabase(
+                f"[{table_of(self.target.value)}] names no database", "give it a dsn, or a dsn_file with one in it"
             )
         if setting := self._from_environment("dsn"):
             return setting
@@ -152,7 +155,7 @@ class Settings:
             for kind in kinds:
                 if setting := _one_of(file.top, kind, f"{kind}_file", "set"):
                     return setting
-        raise UsageError(
+        raise NoDatabase(
             "no database is named",
             "give --dsn-file FILE, or set OPSCTL_DSN, MYSQL_EXECUTION_DSN or POSTGRES_EXECUTION_DSN,"
             " or write a dsn into opsctl.toml",
@@ -180,11 +183,12 @@ class Settings:
             or self.environment.get(f"{prefix}_EXECUTION_MIGRATION_DSN")
         ]
         if names and len(families) > 1:
-            if "target" in self.flags:
-                return None  # --target says which database is meant, and neither family does
+            named = [self.flags.get("target"), *map(self.environment.get, ("OPSCTL_TARGET", *_OWN_DSN))]
+            if any(named):
+                return None  # that says which database is meant, and neither family does
             raise UsageError(
                 "MYSQL_EXECUTION_… and POSTGRES_EXECUTION_… are both set, so the database is not clear",
-                "give --target, --dsn-file FILE or --dsn, or unset the family that is not meant",
+                "give --target, --dsn-file FILE or --dsn, set OPSCTL_DSN, or unset the family that is not meant",
             )
         return Setting(self.environment[names[0]], names[0]) if names else None
 

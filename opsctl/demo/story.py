@@ -41,6 +41,7 @@ class Story:
     def __init__(self, stage: Stage, database: Database) -> None:
         self._stage = stage
         self._database = database
+        self._cancelled = ""
         self._bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def tell(self) -> None:
@@ -53,6 +54,7 @@ class Story:
         self._command(f"export {variable}={self._database.shown_dsn}")
         self._create()
         self._use()
+        self._look()
         self._spoil()
         self._mend()
 
@@ -95,13 +97,20 @@ class Story:
             executions.client_of(self._database.family, self._database.dsn) as client,
         ):
             ids = await executions.submit_all(client, say)
+            self._cancelled = ids["west"]
             status = await executions.cancel(client, ids["west"], may_go_on)
             say(f"cancelled  west   while it ran: {status}, until the worker's next heartbeat")
             await executions.wait_for_end(client, list(ids.values()), may_go_on)
             return await executions.table(client, ids)
 
+    def _look(self) -> None:
+        self._step("4. Ask the tables what happened: queries that are ready, in a read-only transaction")
+        self._opsctl("query", "run", "status-counts", expected="succeeded")
+        say("")
+        self._opsctl("query", "run", "attempts", "-p", f"id={self._cancelled}", "-o", "vertical", expected="cancelled")
+
     def _spoil(self) -> None:
-        self._step("4. A colleague tidies up by hand: an index is gone, and a CHECK has lost the status 'expired'")
+        self._step("5. A colleague tidies up by hand: an index is gone, and a CHECK has lost the status 'expired'")
         self._sql(_DRIFT[self._database.family])
         say("")
         say("Nothing fails at once, and that is the trouble. opsctl says what will:")
@@ -112,7 +121,7 @@ class Story:
                 raise Unexpected(f"the findings do not name {name}")
 
     def _mend(self) -> None:
-        self._step("5. The way back: a finding comes with the SQL that mends it")
+        self._step("6. The way back: a finding comes with the SQL that mends it")
         out = self._opsctl("verify-schema", "-o", "json", exit_code=1, into="findings.json")
         fixes = [finding["fix"] for finding in json.loads(out)["findings"] if finding["fix"]]
         if not fixes:

@@ -51,6 +51,7 @@ class PostgreSQL:
             "statement_timeout": f"{max(1, round(timeouts.longest_s * 1000))}ms",
             "client_min_messages": "warning",
             "quote_all_identifiers": "off",  # the readers compare what the server deparses
+            "cursor_tuple_fraction": "1",  # what is read through a cursor is planned as EXPLAIN shows it
         }
         if read_only:  # else as it is: who turned it on for a database or a role does not want it written to
             settings["default_transaction_read_only"] = "on"
@@ -82,6 +83,11 @@ _STATES: dict[str, tuple[str, str]] = {
         "unreachable",
         "find the holder with pg_blocking_pids() and pg_stat_activity, let it finish, and run the command again; or raise --lock-timeout",
     ),
+    "42P01": (
+        "refused",
+        "correct --executions-table, --attempts-table, --schema or the DSN; opsctl init-tables creates the pair",
+    ),
+    "42703": ("refused", "opsctl verify-schema says where the tables are not those of onestep"),
     "42P07": ("refused", _IN_THE_WAY),
     "42710": ("refused", _IN_THE_WAY),
     "23505": ("refused", _IN_THE_WAY),

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from opsctl.db import Session
 from opsctl.dialects.names import DEFAULT_ATTEMPTS, DEFAULT_EXECUTIONS, Pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.errors import Guarded, UsageError
-from opsctl.queryfiles import Query, escape_colons
+from opsctl.errors import Guarded, StatementRefused, UsageError
+from opsctl.failures import error_code
+from opsctl.queryfiles import Query, binds_of, escape_colons
 from opsctl.rows import Json, Rows
 from opsctl.sqlfiles import rename
 
-#: What may be read unasked: a second or so of the server's work on a table that is not in memory.
+#: What may be read unasked, from end to end or by an index: a second or so of the server's work when it is not in memory.
 _ROWS_UNASKED = 100_000
-#: The same in PostgreSQL's unit of cost, one page read in sequence; its plans tell costs more truly than rows.
-_COST_UNASKED = 20_000.0
+#: The same in PostgreSQL's unit of cost, one page read in sequence, for what no scan's rows show: joins, and rows that lie
+#: far apart. (A scan of 100,000 rows costs 3,000; as many rows by an index up to 400,000.)
+_COST_UNASKED = 100_000.0
+
+_NO_PLAN = re.compile(r"[\s(]*SHOW\b", re.IGNORECASE)
+_JOINS = ("Nested Loop", "Hash Join", "Merge Join")
+_RIGHT_IS_MISSING = (1142, 1143, 1227, 1370, "42501")
+#: The last is PostgreSQL's word for a WITH that changes rows, in a cursor.
+_IS_NO_READ = (1792, "25006", "0A000")
 
 
 @dataclass(frozen=True)
@@ -37,12 +47,18 @@ class Reading:
 
     table: str
     rows: int
-    cost: float | None = None
+    cost: float = 0.0
 
     @property
     def is_large(self) -> bool:
         """Whether this wants --allow-scan."""
-        return self.rows > _ROWS_UNASKED if self.cost is None else self.cost > _COST_UNASKED
+        return self.rows > _ROWS_UNASKED or self.cost > _COST_UNASKED
+
+    def __str__(self) -> str:
+        place = f", most of them in {self.table}" if self.table else ""
+        if self.rows > _ROWS_UNASKED or not self.cost:
+            return f"about {self.rows:,} rows{place}"
+        return f"what costs as much as {self.cost:,.0f} pages{place}"
 
 
 def prepare_query(
@@ -57,8 +73,9 @@ def prepare_query(
         return f"{quote(schema)}.{quote(table)}" if schema else quote(table)
 
     tables = {DEFAULT_EXECUTIONS: place(pair.executions), DEFAULT_ATTEMPTS: place(pair.attempts)}
-    changed = schema is not None or pair != Pair()
-    statement = rename(statement, tables, lambda name: name, query.family) if changed else statement
+    if schema is not None or pair != Pair():
+        indexes = {old: quote(new) for old, new in session.dialect.derived_names(pair).items()}
+        statement = rename(statement, indexes | tables, lambda name: name, query.family)
     on_postgresql = isinstance(session.dialect, PostgreSQL)
     provided = {
         "limit": rows + 1,
@@ -66,24 +83,18 @@ def prepare_query(
         "attempts_table": tables[DEFAULT_ATTEMPTS] if on_postgresql else pair.attempts,
         "schema": schema,
     }
-    binds = {**{name: value for name, value in provided.items() if f":{name}" in statement}, **values}
-    statement = escape_colons(statement, query.family)
-    return Prepared(query, statement, {name: binds[name] for name in binds if f":{name}" in statement}, rows)
+    # A parameter that was left out and is used outside its @if lines is NULL there.
+    binds = {name: values.get(name, provided.get(name)) for name in binds_of(statement, query.family)}
+    return Prepared(query, escape_colons(statement, query.family), binds, rows)
 
 
 def run_query(session: Session, prepared: Prepared, *, allow_scan: bool) -> Rows:
     """Return its rows, read in a transaction of their own. Raises Guarded when it would read a large table unasked."""
-    try:
+    query = prepared.query
+    with _transaction_of(session, query):
         if not allow_scan and (reading := expected_reading(session, prepared)) and reading.is_large:
-            raise Guarded(
-                f"{prepared.query.name} would read about {reading.rows:,} rows of {reading.table}, and did not",
-                "add --allow-scan if the server has the time, or narrow it: opsctl query show "
-                f"{prepared.query.name} lists its parameters",
-            )
-        query = prepared.query
+            raise Guarded(f"{query.name} would read {reading}, and did not", _way_round(query))
         rows = session.read(prepared.statement, prepared.binds, limit=prepared.limit, json=query.json, ids=query.ids)
-    finally:
-        session.rollback()
     if len(set(rows.columns)) < len(rows.columns):
         twice = next(name for name in rows.columns if rows.columns.count(name) > 1)
         raise UsageError(f"{query.path}: two columns are called {twice}", "give one of them another name with AS")
@@ -91,35 +102,105 @@ def run_query(session: Session, prepared: Prepared, *, allow_scan: bool) -> Rows
 
 
 def explain_query(session: Session, prepared: Prepared) -> Rows:
-    """Return the server's plan, as its own client shows it; the query does not run."""
-    try:
-        return session.read(f"EXPLAIN {prepared.statement}", prepared.binds)
-    finally:
-        session.rollback()
+    """Return the server's plan, as its own client shows it; the query does not run. Raises UsageError without a plan."""
+    if _NO_PLAN.match(prepared.statement):
+        raise UsageError(f"{prepared.query.name} is a SHOW statement, which has no plan", "run it without --explain")
+    with _transaction_of(session, prepared.query):
+        return _explain(session, prepared, "EXPLAIN")
 
 
 def expected_reading(session: Session, prepared: Prepared) -> Reading | None:
     """Ask the server what it expects to read; None for a statement that has no plan."""
-    if prepared.statement.lstrip(" \n(")[:4].upper() in ("SHOW", "EXPL"):
+    if _NO_PLAN.match(prepared.statement):
         return None
     if isinstance(session.dialect, PostgreSQL):
-        plan = session.read(f"EXPLAIN (VERBOSE, FORMAT JSON) {prepared.statement}", prepared.binds).rows[0][0]
+        plan = _explain(session, prepared, "EXPLAIN (VERBOSE, FORMAT JSON)").rows[0][0]
         return _postgresql_reading(session, json.loads(plan.text if isinstance(plan, Json) else plan)[0]["Plan"])
-    return _mysql_reading(explain_query(session, prepared))
+    # Named, because explain_format may be another one: it is TREE by default from MySQL 9.5 on.
+    return _mysql_reading(session, prepared, _explain(session, prepared, "EXPLAIN FORMAT=TRADITIONAL"))
+
+
+@contextlib.contextmanager
+def _transaction_of(session: Session, query: Query) -> Iterator[None]:
+    """End the transaction behind the block, and say more of what the server refused in it."""
+    try:
+        yield
+    except StatementRefused as error:
+        session.rollback()
+        raise _with_hint_for(query, error) from error.__cause__
+    except Exception:
+        session.rollback()
+        raise
+    # Behind Ctrl-C there is nothing left to roll back, and what that raised would take its place.
+    session.rollback()
+
+
+def _explain(session: Session, prepared: Prepared, explain: str) -> Rows:
+    if not isinstance(session.dialect, PostgreSQL):
+        # As it will run: MySQL plans for it, and does not cut the plan itself.
+        session.run(f"SET SESSION sql_select_limit = {prepared.limit + 1:d}")
+    return session.read(f"{explain} {prepared.statement}", prepared.binds)
+
+
+def _way_round(query: Query) -> str:
+    anyway = "add --allow-scan if the server has the time for it"
+    if query.index and not query.index.startswith("none"):
+        return f"{query.index} should serve it: see whether it is there with opsctl verify-schema; or {anyway}"
+    if query.params:
+        return f"{anyway}, or narrow it: opsctl query show {query.name} lists its parameters"
+    return anyway
+
+
+def _with_hint_for(query: Query, error: StatementRefused) -> StatementRefused:
+    code = error_code(error)
+    if code in _RIGHT_IS_MISSING:
+        needed = query.right or "SELECT on the tables that it reads"
+        return StatementRefused(error.message, f"{query.name} needs {needed}: have it granted to this account")
+    if code in _IS_NO_READ:
+        return StatementRefused(
+            error.message, f"a query runs in a read-only transaction: take what writes or locks out of {query.path}"
+        )
+    return error
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 
 def _postgresql_reading(session: Session, plan: dict[str, Any]) -> Reading:
-    scans = [node for node in _nodes(plan) if "Relation Name" in node]
-    dearest = max(scans, key=lambda node: float(node["Total Cost"]), default={})
-    reading = Reading(
-        str(dearest.get("Relation Name", "")), int(dearest.get("Plan Rows", 0)), float(plan["Total Cost"])
-    )
-    if dearest.get("Node Type") != "Seq Scan" or not reading.is_large:
-        return reading
-    # The plan counts what its filter lets pass; a scan looks at every row.
-    name = ".".join(map(session.dialect.quote, (str(dearest["Schema"]), reading.table)))
-    stored = session.scalar("SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(:name)", name=name)
-    return replace(reading, rows=max(reading.rows, int(stored or 0)))
+    cost = float(plan["Total Cost"]) + sum(map(_hidden_by_limit, _nodes(plan)))
+    found = [Reading("", 0, cost)]
+    for node in _scans(plan, float("inf")):
+        table, rows = str(node["Relation Name"]), int(node["Plan Rows"])
+        if node["Node Type"] == "Seq Scan":
+            # The plan counts what its filter lets pass; a scan looks at every row.
+            name = ".".join(map(session.dialect.quote, (str(node["Schema"]), table)))
+            stored = session.scalar("SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(:name)", name=name)
+            rows = max(rows, int(stored or 0))
+        found.append(Reading(table, rows, cost))
+    return max(found, key=lambda reading: reading.rows)
+
+
+def _scans(node: dict[str, Any], most: float) -> Iterator[dict[str, Any]]:
+    """Yield the nodes that read a table, but for what a Limit ends long before it has read all."""
+    if node["Node Type"] == "Limit" and not _may_come_to_nothing(node):
+        most = min(most, float(node["Total Cost"]))
+    if "Relation Name" in node and float(node["Total Cost"]) <= most:
+        yield node
+    for child in node.get("Plans", ()):
+        yield from _scans(child, most)
+
+
+def _hidden_by_limit(node: dict[str, Any]) -> float:
+    """Return what a Limit leaves out of its cost although it is read when too few rows come."""
+    if node["Node Type"] != "Limit" or not _may_come_to_nothing(node):
+        return 0.0
+    return max(float(child["Total Cost"]) - float(node["Total Cost"]) for child in node["Plans"])
+
+
+def _may_come_to_nothing(limit: dict[str, Any]) -> bool:
+    """Whether something below a Limit holds rows back, so that it may have to read all for the few that it wants."""
+    below = [node for child in limit["Plans"] for node in _nodes(child)]
+    return any("Filter" in node or (node["Node Type"] in _JOINS and node.get("Join Type") != "Left") for node in below)
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -128,18 +209,47 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
-def _mysql_reading(plan: Rows) -> Reading:
+# -- MySQL and MariaDB -----------------------------------------------------------------------------------------------
+
+
+def _mysql_reading(session: Session, prepared: Prepared, plan: Rows) -> Reading:
     """Sum what a tabular EXPLAIN expects to look at: each table of a join once for every row that comes before it."""
+    steps = [dict(zip((name.lower() for name in plan.columns), row, strict=True)) for row in plan.rows]
+    steps = [step for step in steps if step["rows"] is not None]
     total, largest, table = 0.0, 0.0, ""
     passing: dict[Any, float] = {}
-    for row in plan.rows:
-        step = dict(zip((name.lower() for name in plan.columns), row, strict=True))
-        if step.get("rows") is None:
-            continue
-        before = passing.get(step["id"], 1.0)
-        looked_at = before * float(step["rows"])
+    for step in steps:
+        # One of a subquery that depends on the row outside is done for every such row.
+        outside = max(passing.values(), default=1.0) if str(step["select_type"]).startswith("DEPENDENT") else 1.0
+        before = passing.get(step["id"], max(1.0, outside))
+        name = _table_of(prepared.statement, str(step["table"]))
+        rows = float(re.findall(r"\d+", str(step["rows"]))[0])  # MariaDB: "12 (3%)" where it filters by a second index
+        if step["type"] in ("ALL", "index") and (len(steps) > 1 or "Using where" in str(step["extra"])):
+            # The plan counts what LIMIT needs if enough rows pass what comes behind; else all are read.
+            rows = max(rows, _all_rows(session, name))
+        looked_at = before * rows
         passing[step["id"]] = looked_at * float(step.get("filtered") or 100) / 100
         total += looked_at
-        if looked_at >= largest:
-            largest, table = looked_at, str(step["table"])
-    return Reading(table, round(total))
+        if name and looked_at >= largest:
+            largest, table = looked_at, name
+    return Reading(table.replace("`", ""), round(total))
+
+
+def _table_of(statement: str, alias: str) -> str:
+    """Return the table behind an alias, which is all that a plan names; empty for a subquery's result."""
+    if alias.startswith("<"):
+        return ""
+    name = re.escape(alias)
+    match = re.search(rf"(?:\bFROM|\bJOIN|,)\s+([\w$.`]+)\s+(?:AS\s+)?`?{name}`?(?![\w$.])", statement, re.IGNORECASE)
+    return match[1] if match else f"`{alias}`"
+
+
+def _all_rows(session: Session, table: str) -> float:
+    """Return how many rows the server believes to be in a table; 0 for what is none."""
+    if not table:
+        return 0.0
+    try:
+        plan = session.read(f"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM {table}", {})  # noqa: S608 (the query's own name)
+    except StatementRefused:  # of a WITH in the query, for example
+        return 0.0
+    return float(plan.rows[0][[name.lower() for name in plan.columns].index("rows")] or 0)

@@ -8,12 +8,17 @@ import sys
 
 
 def use_colour(no_color: bool) -> bool:
-    """Whether stdout gets colours: --no-color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    """Whether stdout gets colours: --no-color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal with any."""
     if no_color or os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return sys.stdout.isatty()
+    return sys.stdout.isatty() and not is_dumb()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal can do no more than print, so that nothing on it can be taken back."""
+    return os.environ.get("TERM", "dumb") in ("dumb", "")
 
 
 def width() -> int | None:
@@ -26,6 +31,12 @@ def width() -> int | None:
 def height() -> int:
     """Return the lines of the screen."""
     return shutil.get_terminal_size((120, 24)).lines
+
+
+def lines_of(text: str) -> int:
+    """Return how many lines of the screen `text` takes, or somewhat more: characters may take no column, or two."""
+    columns = width() or 120
+    return sum(max(1, -(-len(line) // columns)) for line in text.split("\n"))
 
 
 def utf8_stdout() -> bool:

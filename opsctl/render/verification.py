@@ -8,6 +8,7 @@ from collections import Counter
 
 import click
 
+from opsctl.render.escapes import escape_controls
 from opsctl.schema.expected import VERSION_TITLE
 from opsctl.schema.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from opsctl.schema.verify import DRIFT, MATCH, UNKNOWN, Verification
@@ -67,16 +68,16 @@ def _finding(finding: Finding, colour: bool) -> list[str]:
     lines[0] = f"  {label} {lines[0].lstrip()}"
     for name, value in (("expected", finding.expected), ("actual", finding.actual)):
         if finding.severity != INFO:
-            lines += [f"{'':11}{name:<9}{value if value is not None else '(nothing)'}"]
+            lines += [f"{'':11}{name:<9}{escape_controls(value) if value is not None else '(nothing)'}"]
     if finding.fix:
-        lines += [f"{'':11}{'fix':<9}{finding.fix}".replace("\n", "\n" + " " * 20)]
+        lines += [f"{'':11}{'fix':<9}{escape_controls(finding.fix)}".replace("\n", "\n" + " " * 20)]
     return lines
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
     width = max(40, min(shutil.get_terminal_size((120, 24)).columns, 120))
     return textwrap.wrap(
-        text,
+        escape_controls(text),
         width,
         subsequent_indent=" " * indent,
         break_long_words=False,

@@ -76,7 +76,7 @@ def _read_table(session: Session, name: str, rights: MySQLRights, collations: di
                 "the account has no TRIGGER right, and without it the server shows none: have TRIGGER granted on the database",
             )
         )
-    if not rights.database:
+    if not rights.sees_all_tables:
         unread.append(
             Unread(
                 name,

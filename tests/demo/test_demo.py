@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
-STEPS = [f"== {number}. " for number in range(1, 6)]
+STEPS = [f"== {number}. " for number in range(1, 7)]
 
 
 @pytest.fixture

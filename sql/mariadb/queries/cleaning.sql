@@ -7,8 +7,8 @@
 -- @index none: from the server's session tables
 -- @cost reads the session tables of the server
 -- @right PROCESS
--- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT found.kind, found.session_id_or_name, found.account, found.state, found.age_s, found.holds_back, found.statement
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 FROM (
   SELECT 1 AS place, 'history list' AS kind, NULL AS session_id_or_name, NULL AS account, NULL AS state, NULL AS age_s,
          CONCAT(m.variable_value, ' transactions not purged') AS holds_back, NULL AS statement

@@ -7,7 +7,6 @@
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
 -- @right PROCESS
--- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, NULL AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
        TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
@@ -18,6 +17,7 @@ SELECT found.session_id, CAST(p.user AS CHAR) AS account, NULL AS application,
         JOIN information_schema.innodb_trx b ON b.trx_id = w.blocking_trx_id
         WHERE r.trx_mysql_thread_id = found.session_id) AS blocked_by,
        LEFT(CAST(p.info AS CHAR), 200) AS statement
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 FROM (
   SELECT x.trx_mysql_thread_id AS session_id,
          CASE l.lock_table WHEN CONCAT('`', DATABASE(), '`.`', :executions_table, '`') THEN :executions_table

@@ -15,8 +15,8 @@
 --
 -- Left out on purpose: every right to change a row; SELECT on other tables of the database. TRIGGER is the one right
 -- here that could do more than read: the servers show a table's triggers to nobody without it, and with it an account
--- can make some, unless the binary log is on, when that takes SUPER. Do without it and verify-schema says that the
--- triggers are unread (exit code 6).
+-- can make some, unless the binary log is on, as it is by default; then that takes SUPER. Do without it, and
+-- verify-schema says that the triggers are unread (exit code 6).
 
 -- @role
 CREATE ROLE IF NOT EXISTS onestep_monitor;

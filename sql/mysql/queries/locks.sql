@@ -6,7 +6,6 @@
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
 -- @right PROCESS, SELECT on performance_schema.*
--- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, CAST(attrs.attr_value AS CHAR) AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
        TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
@@ -17,6 +16,7 @@ SELECT found.session_id, CAST(p.user AS CHAR) AS account, CAST(attrs.attr_value 
         JOIN performance_schema.threads b ON b.thread_id = w.blocking_thread_id
         WHERE h.processlist_id = found.session_id) AS blocked_by,
        LEFT(CAST(p.info AS CHAR), 200) AS statement
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 FROM (
   SELECT h.processlist_id AS session_id, l.object_name AS table_name, 'row' AS lock_type, l.lock_mode,
          l.lock_status = 'GRANTED' AS granted

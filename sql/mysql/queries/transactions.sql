@@ -7,11 +7,11 @@
 -- @index none: from the server's session tables
 -- @cost reads the session tables of the server
 -- @right PROCESS, SELECT on performance_schema.session_connect_attrs
--- trx_started is in the zone of the server's machine, whatever the session's is.
 SELECT t.trx_mysql_thread_id AS session_id, CAST(p.user AS CHAR) AS account, CAST(attrs.attr_value AS CHAR) AS application,
        CAST(p.host AS CHAR) AS client, CAST(CONCAT_WS(', ', p.command, NULLIF(t.trx_state, '')) AS CHAR) AS state,
        TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS age_s,
        CAST(t.trx_isolation_level AS CHAR) AS isolation, LEFT(CAST(COALESCE(t.trx_query, p.info) AS CHAR), 200) AS statement
+-- trx_started is in the zone of the server's machine, whatever the session's is.
 FROM information_schema.innodb_trx t
 LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
 LEFT JOIN performance_schema.session_connect_attrs attrs
