@@ -136,7 +136,8 @@ class Settings:
         OPSCTL_DSN_FILE; the deployment's DSN; the files. Raises UsageError when there is none, when two contradict each
         other, or when a file cannot be read.
         """
-        if setting := _one_of(self._flag_settings(), "dsn", "dsn_file", "given"):
+        named = self.target if "target" in self.flags else None  # raises beside --dsn
+        if not named and (setting := _one_of(self._flag_settings(), "dsn", "dsn_file", "given")):
             return setting
         kinds = ("migration_dsn", "dsn") if for_schema_change else ("dsn",)
         if for_schema_change and (setting := self._from_environment("migration_dsn")):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opsctl.config import Flags, Setting, find_dsn, find_table
+from opsctl.config import Setting, Settings
 from opsctl.errors import UsageError
 
 ALL_OF_MYSQL = {
@@ -21,8 +21,14 @@ ORDINARY = ("OPSCTL_DSN", "MYSQL_EXECUTION_DSN")
 BOTH = {"MYSQL_EXECUTION_DSN": "m", "POSTGRES_EXECUTION_DSN": "p"}
 
 
+def settings(environment: dict[str, str], **flags: str) -> Settings:
+    """Settings without any file."""
+    nowhere = Path("/nonexistent")
+    return Settings(flags, environment, directory=nowhere, system_file=nowhere / "config.toml")
+
+
 def find(environment: dict[str, str], *, for_schema_change: bool = False, **flags: str) -> Setting:
-    return find_dsn(Flags(**flags), environment, for_schema_change=for_schema_change)
+    return settings(environment, **flags).find_dsn(for_schema_change=for_schema_change)
 
 
 def refused(environment: dict[str, str], **options: object) -> str:
@@ -148,15 +154,16 @@ def test_a_dsn_file_that_is_none(tmp_path: Path) -> None:
 )
 def test_where_a_table_name_comes_from(which: str, own: str, mysql: str, postgresql: str) -> None:
     environment = {own: "own", mysql: "m", postgresql: "p"}
-    flags = Flags(**{f"{which}_table": "flag"})
+    name = f"{which}_table"
 
-    def found(flags: Flags, family: str) -> Setting:
-        return find_table(flags, environment, which=which, family=family, default="d")
+    def found(family: str, **flags: str) -> Setting | None:
+        return settings(environment, **flags).find(name, family=family)
 
-    assert found(flags, "mysql") == Setting("flag", f"--{which}-table")
-    assert found(Flags(), "postgresql") == Setting("own", own)
+    assert found("mysql", **{name: "flag"}) == Setting("flag", f"--{which}-table")
+    assert found("postgresql") == Setting("own", own)
     environment[own] = ""
-    assert found(Flags(), "mysql") == Setting("m", mysql)
-    assert found(Flags(), "postgresql") == Setting("p", postgresql)
+    assert found("mysql") == Setting("m", mysql)
+    assert found("postgresql") == Setting("p", postgresql)
     environment.clear()
-    assert found(Flags(), "mysql") == Setting("d", "default")
+    default = {"executions": "onestep_executions", "attempts": "onestep_execution_attempts"}[which]
+    assert found("mysql") == Setting(default, "default")
