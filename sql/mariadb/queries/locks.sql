@@ -1,8 +1,9 @@
 -- locks: who holds or waits for locks on the two tables
 --
--- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its transaction
--- for long belongs to a program that forgot to commit. MariaDB shows only row locks that somebody waits for, and of a wait for
--- a metadata lock not whose it is: transactions shows who has been open for long. Next: transactions.
+-- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its
+-- transaction for long belongs to a program that forgot to commit. MariaDB shows only row locks that somebody waits
+-- for, and of a wait for a metadata lock not whose it is: transactions shows who has been open for long. Next:
+-- transactions.
 --
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
@@ -10,7 +11,8 @@
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, NULL AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
        TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
-       CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode, found.granted,
+       CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode,
+         found.granted,
        (SELECT GROUP_CONCAT(DISTINCT b.trx_mysql_thread_id ORDER BY b.trx_mysql_thread_id)
         FROM information_schema.innodb_lock_waits w
         JOIN information_schema.innodb_trx r ON r.trx_id = w.requesting_trx_id
@@ -29,7 +31,8 @@ FROM (
                          CONCAT('`', DATABASE(), '`.`', :attempts_table, '`'))
   GROUP BY session_id, table_name, l.lock_mode, granted
   UNION ALL
-  SELECT w.id, CASE WHEN w.info LIKE CONCAT('%', :attempts_table, '%') THEN :attempts_table ELSE :executions_table END,
+  SELECT w.id, CASE WHEN w.info LIKE CONCAT('%', :attempts_table, '%')
+         THEN :attempts_table ELSE :executions_table END,
          'metadata', NULL, 0
   FROM information_schema.processlist w
   WHERE w.db = DATABASE() AND w.state LIKE 'Waiting for table%metadata lock'

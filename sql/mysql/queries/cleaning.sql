@@ -1,16 +1,18 @@
 -- cleaning: what keeps the server from removing dead row versions
 --
--- Purge removes an old row version only when no transaction can see it any more. The first row is the length of the history
--- list: thousands are usual, hundreds of thousands that grow make every read slower. Below it the transactions that can hold it
--- back, the oldest first.
+-- Purge removes an old row version only when no transaction can see it any more. The first row is the length of the
+-- history list: thousands are usual, hundreds of thousands that grow make every read slower. Below it the
+-- transactions that can hold it back, the oldest first.
 --
 -- @index none: from the server's session tables
 -- @cost reads the session tables of the server
 -- @right PROCESS
-SELECT found.kind, found.session_id_or_name, found.account, found.state, found.age_s, found.holds_back, found.statement
+SELECT found.kind, found.session_id_or_name, found.account, found.state, found.age_s, found.holds_back,
+       found.statement
 -- trx_started is in the zone of the server's machine, whatever the session's is.
 FROM (
-  SELECT 1 AS place, 'history list' AS kind, NULL AS session_id_or_name, NULL AS account, NULL AS state, NULL AS age_s,
+  SELECT 1 AS place, 'history list' AS kind, NULL AS session_id_or_name, NULL AS account, NULL AS state,
+         NULL AS age_s,
          CONCAT(m.count, ' transactions not purged') AS holds_back, NULL AS statement
   FROM information_schema.innodb_metrics m
   WHERE m.name = 'trx_rseg_history_len'

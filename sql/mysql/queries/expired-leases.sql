@@ -1,7 +1,7 @@
 -- expired-leases: leases that have run out and that nobody has taken back
 --
--- Nobody cleans up but the next claim, so with workers alive a row stays here for seconds only. If it stays longer, nobody
--- claims from these tables: see workers and oldest-queued. next_status is what the next claim makes of it.
+-- Nobody cleans up but the next claim, so with workers alive a row stays here for seconds only. If it stays longer,
+-- nobody claims from these tables: see workers and oldest-queued. next_status is what the next claim makes of it.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -9,7 +9,8 @@
 -- @cost reads leases that have run out
 -- @id execution_id
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts, e.worker_id,
-       e.lease_expires_at, ROUND(TIMESTAMPDIFF(MICROSECOND, e.lease_expires_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS expired_s,
+       e.lease_expires_at,
+       ROUND(TIMESTAMPDIFF(MICROSECOND, e.lease_expires_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS expired_s,
        CASE e.status WHEN 'running' THEN 'retrying' ELSE 'cancelled' END AS next_status
 FROM onestep_executions e
 WHERE e.status IN ('running', 'cancel_requested') AND e.lease_expires_at <= UTC_TIMESTAMP(6)

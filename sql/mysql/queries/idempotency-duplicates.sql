@@ -1,7 +1,8 @@
 -- idempotency-duplicates: keys that stand twice although the unique index should forbid it
 --
--- kind same: the index was lost when both were written, and one request has two executions. kind case (PostgreSQL): keys that
--- differ only in upper and lower case, which MySQL and MariaDB take for one. verify-schema says whether the index is there.
+-- kind same: the index was lost when both were written, and one request has two executions. kind case (PostgreSQL):
+-- keys that differ only in upper and lower case, which MySQL and MariaDB take for one. verify-schema says whether the
+-- index is there.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

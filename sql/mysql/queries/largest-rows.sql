@@ -1,7 +1,7 @@
 -- largest-rows: the executions with the most JSON
 --
--- onestep allows 1 MiB for a payload, 1 MiB for a result and 64 KiB for metadata. Large rows make every read of them, backup
--- and replication slow: keep a reference in the payload, and the data elsewhere.
+-- onestep allows 1 MiB for a payload, 1 MiB for a result and 64 KiB for metadata. Large rows make every read of them,
+-- backup and replication slow: keep a reference in the payload, and the data elsewhere.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -13,7 +13,8 @@
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.status,
        COALESCE(LENGTH(e.payload), 0) AS payload_bytes, COALESCE(LENGTH(e.metadata), 0) AS metadata_bytes,
        COALESCE(LENGTH(e.result), 0) AS result_bytes, COALESCE(LENGTH(e.error), 0) AS error_bytes,
-       COALESCE(LENGTH(e.payload), 0) + COALESCE(LENGTH(e.metadata), 0) + COALESCE(LENGTH(e.result), 0) + COALESCE(LENGTH(e.error), 0) AS total_bytes, e.created_at
+       COALESCE(LENGTH(e.payload), 0) + COALESCE(LENGTH(e.metadata), 0) + COALESCE(LENGTH(e.result),
+         0) + COALESCE(LENGTH(e.error), 0) AS total_bytes, e.created_at
 FROM onestep_executions e
 WHERE 1 = 1
   -- @if namespace: AND e.namespace = :namespace

@@ -1,7 +1,7 @@
 -- locks: who holds or waits for locks on the two tables
 --
--- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its transaction
--- for long belongs to a program that forgot to commit. Next: transactions.
+-- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its
+-- transaction for long belongs to a program that forgot to commit. Next: transactions.
 --
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
@@ -9,7 +9,8 @@
 SELECT found.session_id, CAST(p.user AS CHAR) AS account, CAST(attrs.attr_value AS CHAR) AS application,
        CAST(CONCAT_WS(', ', p.command, NULLIF(p.state, '')) AS CHAR) AS state,
        TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS transaction_age_s,
-       CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode, found.granted,
+       CAST(found.table_name AS CHAR) AS table_name, found.lock_type, CAST(found.lock_mode AS CHAR) AS lock_mode,
+         found.granted,
        (SELECT GROUP_CONCAT(DISTINCT b.processlist_id ORDER BY b.processlist_id)
         FROM performance_schema.data_lock_waits w
         JOIN performance_schema.threads h ON h.thread_id = w.requesting_thread_id

@@ -1,7 +1,8 @@
 -- oldest-queued: how much work waits, and for how long, by namespace and task
 --
--- due may begin now, later is delayed or waits for its next try. Old due work means that workers are too few, too slow, down,
--- or claim another namespace or task. An idle worker leaves no row, so that nobody is there shows here alone. Next: workers.
+-- due may begin now, later is delayed or waits for its next try. Old due work means that workers are too few, too
+-- slow, down, or claim another namespace or task. An idle worker leaves no row, so that nobody is there shows here
+-- alone. Next: workers.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

@@ -1,7 +1,8 @@
 -- overdue-queued: what has passed its latest start and will expire at the next claim
 --
--- expires_at is the latest start. These rows are still queued or retrying because nobody has claimed since; the next claim,
--- of any task, expires up to 100 of them. A retry after a lost lease never expires, and is not shown. Next: oldest-queued.
+-- expires_at is the latest start. These rows are still queued or retrying because nobody has claimed since; the next
+-- claim, of any task, expires up to 100 of them. A retry after a lost lease never expires, and is not shown. Next:
+-- oldest-queued.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

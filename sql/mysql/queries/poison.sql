@@ -1,8 +1,8 @@
 -- poison: what loses its lease again and again: a payload that kills its worker
 --
--- Only errors of the handler count against a task's limit of attempts. A payload that makes its worker run out of memory, or
--- crash, is tried for ever and takes a worker with it each time. Cancel it through the API, then mend the handler. Attempts
--- that were given back unbegun count as lost too: look at attempts before you judge.
+-- Only errors of the handler count against a task's limit of attempts. A payload that makes its worker run out of
+-- memory, or crash, is tried for ever and takes a worker with it each time. Cancel it through the API, then mend the
+-- handler. Attempts that were given back unbegun count as lost too: look at attempts before you judge.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -17,7 +17,8 @@ FROM (
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
   UNION ALL
-  SELECT e.* FROM onestep_executions e WHERE e.lease_expires_at IS NOT NULL AND e.status IN ('running', 'cancel_requested') AND e.attempts >= :min_lost
+  SELECT e.* FROM onestep_executions e WHERE e.lease_expires_at IS NOT NULL
+         AND e.status IN ('running', 'cancel_requested') AND e.attempts >= :min_lost
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
 ) e

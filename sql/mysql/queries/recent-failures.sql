@@ -1,7 +1,8 @@
 -- recent-failures: what failed lately, by kind of error
 --
--- Counts failed executions that were created within the time given: no stock index knows when one finished. With a namespace
--- this reads what was created there since then; without one it reads the whole table. Next: attempts of last_execution_id.
+-- Counts failed executions that were created within the time given: no stock index knows when one finished. With a
+-- namespace this reads what was created there since then; without one it reads the whole table. Next: attempts of
+-- last_execution_id.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -9,7 +10,8 @@
 -- @index ix_onestep_executions_list, when a namespace is given
 -- @cost with a namespace, reads what was created in it since then; without one reads the whole executions table
 -- @id last_execution_id
-SELECT e.namespace, e.task_name, NULLIF(JSON_UNQUOTE(JSON_EXTRACT(e.error, '$.kind')), 'null') AS kind, NULLIF(JSON_UNQUOTE(JSON_EXTRACT(e.error, '$.exception_type')), 'null') AS exception_type,
+SELECT e.namespace, e.task_name, NULLIF(JSON_UNQUOTE(JSON_EXTRACT(e.error, '$.kind')), 'null') AS kind,
+       NULLIF(JSON_UNQUOTE(JSON_EXTRACT(e.error, '$.exception_type')), 'null') AS exception_type,
        count(*) AS failures, max(e.finished_at) AS last_finished_at,
        SUBSTRING_INDEX(GROUP_CONCAT(e.id ORDER BY e.finished_at DESC, e.id), ',', 1) AS last_execution_id
 FROM onestep_executions e

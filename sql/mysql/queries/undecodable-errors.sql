@@ -1,8 +1,9 @@
 -- undecodable-errors: errors that an older onestep cannot read
 --
--- onestep 1.9 knows the keys kind, exception_type, stage, backend, operation and connector_kind, and later ones write more. One
--- row in executions with another key breaks get, and the whole list page, of an API that is older than its workers: look here
--- before you roll an API back, and roll both back together. Rows in attempts show the same of single attempts.
+-- onestep 1.9 knows the keys kind, exception_type, stage, backend, operation and connector_kind, and later ones write
+-- more. One row in executions with another key breaks get, and the whole list page, of an API that is older than its
+-- workers: look here before you roll an API back, and roll both back together. Rows in attempts show the same of
+-- single attempts.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -10,23 +11,28 @@
 -- @cost reads the whole executions and attempts tables
 -- @id example_id
 SELECT found.table_name, found.namespace, found.task_name, found.unknown_keys, count(*) AS rows_found,
-       max(found.created_at) AS newest_created_at, SUBSTRING_INDEX(GROUP_CONCAT(found.id ORDER BY found.created_at DESC, found.id), ',', 1) AS example_id
+       max(found.created_at) AS newest_created_at,
+         SUBSTRING_INDEX(GROUP_CONCAT(found.id ORDER BY found.created_at DESC, found.id), ',', 1) AS example_id
 FROM (
   SELECT 'executions' AS table_name, e.namespace, e.task_name, e.created_at, e.id,
-         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
+         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage',
+           '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
            AS unknown_keys
   FROM onestep_executions e
   WHERE JSON_TYPE(e.error) = 'OBJECT'
-    AND JSON_LENGTH(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation', '$.connector_kind')) > 0
+    AND JSON_LENGTH(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
+      '$.connector_kind')) > 0
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
   UNION ALL
   SELECT 'attempts' AS table_name, e.namespace, e.task_name, e.created_at, e.id,
-         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
+         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage',
+           '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
            AS unknown_keys
   FROM onestep_execution_attempts a JOIN onestep_executions e ON e.id = a.execution_id
   WHERE JSON_TYPE(a.error) = 'OBJECT'
-    AND JSON_LENGTH(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation', '$.connector_kind')) > 0
+    AND JSON_LENGTH(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
+      '$.connector_kind')) > 0
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
 ) found

@@ -1,7 +1,7 @@
 -- workers: who holds leases, and when each was last heard of
 --
--- Only workers that hold a lease are here; an idle one leaves no row. An old heartbeat with leases that have not run out yet is
--- a worker that has just died or is blocked. Next: stuck-running, expired-leases.
+-- Only workers that hold a lease are here; an idle one leaves no row. An old heartbeat with leases that have not run
+-- out yet is a worker that has just died or is blocked. Next: stuck-running, expired-leases.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

@@ -1,7 +1,7 @@
 -- expired-leases: leases that have run out and that nobody has taken back
 --
--- Nobody cleans up but the next claim, so with workers alive a row stays here for seconds only. If it stays longer, nobody
--- claims from these tables: see workers and oldest-queued. next_status is what the next claim makes of it.
+-- Nobody cleans up but the next claim, so with workers alive a row stays here for seconds only. If it stays longer,
+-- nobody claims from these tables: see workers and oldest-queued. next_status is what the next claim makes of it.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

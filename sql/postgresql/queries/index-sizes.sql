@@ -1,7 +1,7 @@
 -- index-sizes: how large each index of the two tables is, and how often it is used
 --
--- uses counts since the server, or its statistics, began anew: an index that is never used on this server may be one that a
--- replica or a monthly job needs. Do not drop one of onestep's own: verify-schema says which these are.
+-- uses counts since the server, or its statistics, began anew: an index that is never used on this server may be one
+-- that a replica or a monthly job needs. Do not drop one of onestep's own: verify-schema says which these are.
 --
 -- @index none: from the catalog
 -- @cost reads the catalog only

@@ -1,13 +1,14 @@
 -- locks: who holds or waits for locks on the two tables
 --
--- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its transaction
--- for long belongs to a program that forgot to commit. Next: transactions.
+-- Waiting sessions first, with the sessions that block them. A session that blocks others and has been idle in its
+-- transaction for long belongs to a program that forgot to commit. Next: transactions.
 --
 -- @index none: from the server's lock tables
 -- @cost reads the lock tables of the server
 -- @right pg_read_all_stats, to see what sessions of other accounts do
 SELECT l.pid AS session_id, a.usename::text AS account, a.application_name AS application, a.state,
-       round(extract(epoch FROM current_timestamp - a.xact_start)::numeric, 3) AS transaction_age_s, c.relname::text AS table_name,
+       round(extract(epoch FROM current_timestamp - a.xact_start)::numeric, 3) AS transaction_age_s,
+         c.relname::text AS table_name,
        l.locktype AS lock_type, l.mode AS lock_mode, l.granted,
        array_to_string(CASE WHEN NOT l.granted THEN pg_blocking_pids(l.pid) END, ',') AS blocked_by,
        left(a.query, 200) AS statement

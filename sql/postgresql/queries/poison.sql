@@ -1,13 +1,14 @@
 -- poison: what loses its lease again and again: a payload that kills its worker
 --
--- Only errors of the handler count against a task's limit of attempts. A payload that makes its worker run out of memory, or
--- crash, is tried for ever and takes a worker with it each time. Cancel it through the API, then mend the handler. Attempts
--- that were given back unbegun count as lost too: look at attempts before you judge.
+-- Only errors of the handler count against a task's limit of attempts. A payload that makes its worker run out of
+-- memory, or crash, is tried for ever and takes a worker with it each time. Cancel it through the API, then mend the
+-- handler. Attempts that were given back unbegun count as lost too: look at attempts before you judge.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
 -- @param min_lost int = 2: how often the lease must have been lost
--- @index ix_onestep_executions_claim, ix_onestep_executions_lease, ix_onestep_execution_attempts_execution or uq_onestep_execution_attempts_execution_attempt
+-- @index ix_onestep_executions_claim, ix_onestep_executions_lease, ix_onestep_execution_attempts_execution or
+-- @index uq_onestep_execution_attempts_execution_attempt
 -- @cost reads what is not finished, and the attempts of what was begun more than once
 -- @id execution_id
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts, count(*) AS lost,

@@ -1,7 +1,7 @@
 -- retry-storm: what is being retried, by kind of error
 --
--- Many of one kind say which dependency is down; the count of attempts says for how long. A lost lease leaves no new error, so
--- kind is that of the last error, or empty: see poison. Next: attempts of one of them.
+-- Many of one kind say which dependency is down; the count of attempts says for how long. A lost lease leaves no new
+-- error, so kind is that of the last error, or empty: see poison. Next: attempts of one of them.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

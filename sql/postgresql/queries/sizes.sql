@@ -1,7 +1,7 @@
 -- sizes: how large the two tables are, with their indexes
 --
--- Rows are the server's own estimate. Much that is free or dead after a purge is space that the next rows will use. Next:
--- index-sizes, cleaning.
+-- Rows are the server's own estimate. Much that is free or dead after a purge is space that the next rows will use.
+-- Next: index-sizes, cleaning.
 --
 -- @index none: from the catalog
 -- @cost reads the catalog only

@@ -1,7 +1,7 @@
 -- status-counts: how many executions are in each status, by namespace and task
 --
--- The first look. Live rows (queued, running, retrying, cancel_requested) should come and go; one of them that only grows is
--- what to ask about next: oldest-queued, stuck-running, retry-storm, cancel-lingering.
+-- The first look. Live rows (queued, running, retrying, cancel_requested) should come and go; one of them that only
+-- grows is what to ask about next: oldest-queued, stuck-running, retry-storm, cancel-lingering.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
