@@ -114,8 +114,8 @@ def expected_reading(session: Session, prepared: Prepared) -> Reading | None:
     if _NO_PLAN.match(prepared.statement):
         return None
     if isinstance(session.dialect, PostgreSQL):
-        plan = _explain(session, prepared, "EXPLAIN (VERBOSE, FORMAT JSON)").rows[0][0]
-        return _postgresql_reading(session, json.loads(plan.text if isinstance(plan, Json) else plan)[0]["Plan"])
+        [[plan]] = _explain(session, prepared, "EXPLAIN (VERBOSE, FORMAT JSON)").rows
+        return _postgresql_reading(session, _root(plan))
     # Named, because explain_format may be another one: it is TREE by default from MySQL 9.5 on.
     return _mysql_reading(session, prepared, _explain(session, prepared, "EXPLAIN FORMAT=TRADITIONAL"))
 
@@ -172,10 +172,10 @@ def _postgresql_reading(session: Session, plan: dict[str, Any]) -> Reading:
     for node in _scans(plan, float("inf")):
         table, rows = str(node["Relation Name"]), int(node["Plan Rows"])
         if node["Node Type"] == "Seq Scan":
-            # The plan counts what its filter lets pass; a scan looks at every row.
+            # The plan counts what its filter lets pass; a scan looks at every row, and knows how many without statistics.
             name = ".".join(map(session.dialect.quote, (str(node["Schema"]), table)))
-            stored = session.scalar("SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(:name)", name=name)
-            rows = max(rows, int(stored or 0))
+            [[whole]] = session.read(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM ONLY {name}", {}).rows  # noqa: S608 (quoted)
+            rows = max(rows, int(_root(whole)["Plan Rows"]))
         found.append(Reading(table, rows, cost))
     return max(found, key=lambda reading: reading.rows)
 
@@ -203,6 +203,11 @@ def _may_come_to_nothing(limit: dict[str, Any]) -> bool:
     return any("Filter" in node or (node["Node Type"] in _JOINS and node.get("Join Type") != "Left") for node in below)
 
 
+def _root(plan: Any) -> dict[str, Any]:
+    root: dict[str, Any] = json.loads(plan.text if isinstance(plan, Json) else plan)[0]["Plan"]
+    return root
+
+
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for child in plan.get("Plans", ()):
@@ -224,7 +229,8 @@ def _mysql_reading(session: Session, prepared: Prepared, plan: Rows) -> Reading:
         before = passing.get(step["id"], max(1.0, outside))
         name = _table_of(prepared.statement, str(step["table"]))
         rows = float(re.findall(r"\d+", str(step["rows"]))[0])  # MariaDB: "12 (3%)" where it filters by a second index
-        if step["type"] in ("ALL", "index") and (len(steps) > 1 or "Using where" in str(step["extra"])):
+        is_joined = [other["id"] for other in steps].count(step["id"]) > 1
+        if step["type"] in ("ALL", "index") and (is_joined or "Using where" in str(step["extra"])):
             # The plan counts what LIMIT needs if enough rows pass what comes behind; else all are read.
             rows = max(rows, _all_rows(session, name))
         looked_at = before * rows

@@ -35,9 +35,7 @@ def head_of(rows: Rows, facts: Mapping[str, Any]) -> dict[str, Any]:
     """
     columns = [{"name": name, "type": _type_of(rows.column(name))} for name in rows.columns]
     nulls = {
-        column["name"]: [number for number, value in enumerate(rows.column(column["name"])) if is_json_null(value)]
-        for column in columns
-        if column["type"] == "json"
+        name: [number for number, value in enumerate(rows.column(name)) if is_json_null(value)] for name in rows.columns
     }
     nulls = {name: numbers for name, numbers in nulls.items() if numbers}
     return {"format": 1, **facts, "columns": columns, **({"json_nulls": nulls} if nulls else {}), "more": rows.more}
@@ -113,8 +111,8 @@ def valid_json(text: str) -> str | None:
         json.loads(text, parse_constant=_refuse_constant, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
-    # A newline outside of texts is layout, and inside it cannot be.
-    return text.strip(" \t\r\n").replace("\r", " ").replace("\n", " ")
+    # A newline or a tab outside of texts is layout, and inside it cannot be.
+    return re.sub(r"[\t\r\n]", " ", text).strip(" ")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -147,7 +145,7 @@ def dump_yaml(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
     import yaml
 
     text: str = yaml.dump(document, Dumper=_dumper(), sort_keys=False, allow_unicode=not ascii_only, width=_WIDTH)
-    return escape_yaml(text).rstrip("\n")
+    return escape_yaml(text).removesuffix("\n")
 
 
 @cache

@@ -71,7 +71,9 @@ def indexes_used(answer: Answer) -> set[str]:
     if "key" in rows[0]:  # MariaDB; "a|b" where it filters a by b
         return {key for row in rows for key in str(row["key"]).split("|")}
     text = "\n".join(str(value) for row in rows for value in row.values())
-    return set(re.findall(r"(?:using|on) (\w+)", text))
+    # MySQL says nothing of the key of a row that it reads while it plans
+    known = set() if re.search(" scan on ", text, re.IGNORECASE) else {"PRIMARY"}
+    return known | set(re.findall(r"(?:using|on) (\w+)", text))
 
 
 def served_by(query: Query, used: set[str]) -> bool:
@@ -166,7 +168,7 @@ def test_a_lost_index_is_noticed(million: Database, run: Run) -> None:
 
 #: Statements of a user, and whether they are to be refused. E and A are the tables.
 STATEMENTS = {
-    "key": ("SELECT * FROM E WHERE id = (SELECT min(id) FROM E)", False),
+    "key": ("SELECT * FROM E WHERE id = (SELECT id FROM E ORDER BY id LIMIT 1)", False),
     "first by key": ("SELECT id, status FROM E ORDER BY id LIMIT 5", False),
     "range by index": ("SELECT count(*) FROM E e WHERE namespace = 'shop' AND created_at > '2999-01-01'", False),
     "live by join": (

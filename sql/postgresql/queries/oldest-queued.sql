@@ -13,8 +13,8 @@ SELECT e.namespace, e.task_name,
        count(*) FILTER (WHERE e.available_at <= current_timestamp) AS due,
        count(*) FILTER (WHERE e.available_at > current_timestamp) AS later,
        min(CASE WHEN e.available_at <= current_timestamp THEN e.available_at END) AS oldest_available_at,
-       round(extract(epoch FROM current_timestamp - min(CASE WHEN e.available_at <= current_timestamp THEN e.available_at END)
-         )::numeric, 3) AS oldest_age_s,
+       round(extract(epoch FROM current_timestamp
+         - min(CASE WHEN e.available_at <= current_timestamp THEN e.available_at END))::numeric, 3) AS oldest_age_s,
        min(CASE WHEN e.available_at > current_timestamp THEN e.available_at END) AS next_available_at
 FROM onestep_executions e
 WHERE e.status IN ('queued', 'retrying')
