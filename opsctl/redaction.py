@@ -82,7 +82,8 @@ def _forms(secret: str) -> str:
     # A driver quotes a statement, and Python or JSON quotes the driver's message: one after the other.
     once = {form for text in plain for form in _quoted(text)}
     twice = {form for text in once for form in _quoted(text)}
-    patterns = {re.escape(form) for form in once | twice | {_base64(text) for text in plain}}
+    doubled = {form.replace("%", "%%") for form in once | twice}  # as a statement stands in a traceback
+    patterns = {re.escape(form) for form in once | twice | doubled | {_base64(text) for text in plain}}
     patterns |= {"".join(map(_plain_or_percent, text)) for text in plain}
     return "|".join(sorted(patterns, key=len, reverse=True))
 

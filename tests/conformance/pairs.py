@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,12 +47,15 @@ class Opsctl:
 
     def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self._capsys = capsys
-        for name in ("OPSCTL_DSN", "OPSCTL_DSN_FILE", "OPSCTL_MIGRATION_DSN", "FORCE_COLOR"):
-            monkeypatch.delenv(name, raising=False)
+        for name in [name for name in os.environ if name.startswith(("OPSCTL_", "MYSQL_", "POSTGRES_", "PG"))]:
+            if not name.startswith("OPSCTL_TEST_"):
+                monkeypatch.delenv(name)
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+        monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
 
     def __call__(self, *arguments: str) -> Answer:
         self._capsys.readouterr()
-        state.current.secrets.clear()
+        state.current = state.State()
         code = entry._run(arguments)
         captured = self._capsys.readouterr()
         return Answer(code, captured.out, captured.err)
