@@ -15,9 +15,11 @@ SELECT found.table_name, found.namespace, found.task_name, found.unknown_keys, c
          SUBSTRING_INDEX(GROUP_CONCAT(found.id ORDER BY found.created_at DESC, found.id), ',', 1) AS example_id
 FROM (
   SELECT 'executions' AS table_name, e.namespace, e.task_name, e.created_at, e.id,
-         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage',
-           '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
-           AS unknown_keys
+         (SELECT GROUP_CONCAT(k.name ORDER BY k.name)
+          FROM JSON_TABLE(
+            JSON_KEYS(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
+                                  '$.connector_kind')),
+            '$[*]' COLUMNS (name varchar(255) PATH '$')) k) AS unknown_keys
   FROM onestep_executions e
   WHERE JSON_TYPE(e.error) = 'OBJECT'
     AND JSON_LENGTH(JSON_REMOVE(e.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
@@ -26,9 +28,11 @@ FROM (
   -- @if task: AND e.task_name = :task
   UNION ALL
   SELECT 'attempts' AS table_name, e.namespace, e.task_name, e.created_at, e.id,
-         REPLACE(REPLACE(REPLACE(REPLACE(CAST(JSON_KEYS(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage',
-           '$.backend', '$.operation', '$.connector_kind')) AS CHAR), '[', ''), ']', ''), '"', ''), ', ', ',')
-           AS unknown_keys
+         (SELECT GROUP_CONCAT(k.name ORDER BY k.name)
+          FROM JSON_TABLE(
+            JSON_KEYS(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
+                                  '$.connector_kind')),
+            '$[*]' COLUMNS (name varchar(255) PATH '$')) k) AS unknown_keys
   FROM onestep_execution_attempts a JOIN onestep_executions e ON e.id = a.execution_id
   WHERE JSON_TYPE(a.error) = 'OBJECT'
     AND JSON_LENGTH(JSON_REMOVE(a.error, '$.kind', '$.exception_type', '$.stage', '$.backend', '$.operation',
