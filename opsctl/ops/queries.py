@@ -227,7 +227,8 @@ def _mysql_reading(session: Session, prepared: Prepared, plan: Rows) -> Reading:
         # One of a subquery that depends on the row outside is done for every such row.
         outside = max(passing.values(), default=1.0) if str(step["select_type"]).startswith("DEPENDENT") else 1.0
         before = passing.get(step["id"], max(1.0, outside))
-        name = _table_of(prepared.statement, str(step["table"]))
+        is_table = "Table function" not in str(step["extra"])
+        name = _table_of(prepared.statement, str(step["table"])) if is_table else ""
         rows = float(re.findall(r"\d+", str(step["rows"]))[0])  # MariaDB: "12 (3%)" where it filters by a second index
         is_joined = [other["id"] for other in steps].count(step["id"]) > 1
         if step["type"] in ("ALL", "index") and (is_joined or "Using where" in str(step["extra"])):

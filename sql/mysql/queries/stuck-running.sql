@@ -8,7 +8,8 @@
 -- @param task text: only this task
 -- @param heartbeat_older duration = 90s: how old the last heartbeat must be
 -- @param running_longer duration = 1h: or how long ago this attempt must have begun
--- @index ix_onestep_executions_lease, uq_onestep_execution_attempts_execution_attempt
+-- @index ix_onestep_executions_lease, ix_onestep_execution_attempts_execution
+-- @index or uq_onestep_execution_attempts_execution_attempt
 -- @cost reads what holds a lease, and its attempts
 -- @id execution_id
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts AS attempt_no, e.worker_id,

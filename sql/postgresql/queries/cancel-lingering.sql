@@ -6,7 +6,8 @@
 -- @param namespace text: only this namespace
 -- @param task text: only this task
 -- @param older_than duration = 2m: how long ago the cancel was asked for
--- @index ix_onestep_executions_lease, uq_onestep_execution_attempts_execution_attempt
+-- @index ix_onestep_executions_lease, ix_onestep_execution_attempts_execution
+-- @index or uq_onestep_execution_attempts_execution_attempt
 -- @cost reads what holds a lease, and its attempts
 -- @id execution_id
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.worker_id, e.cancel_requested_at,

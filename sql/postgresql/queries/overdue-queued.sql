@@ -12,10 +12,10 @@
 SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts, e.available_at, e.expires_at,
        round(extract(epoch FROM current_timestamp - e.expires_at)::numeric, 3) AS overdue_s
 FROM onestep_executions e
+LEFT JOIN onestep_execution_attempts a
+  ON e.status = 'retrying' AND a.execution_id = e.id AND a.attempt_no = e.attempts AND a.status = 'lease_lost'
 WHERE e.status IN ('queued', 'retrying') AND e.expires_at <= current_timestamp
-  AND NOT (e.status = 'retrying' AND EXISTS (
-    SELECT 1 FROM onestep_execution_attempts a
-    WHERE a.execution_id = e.id AND a.attempt_no = e.attempts AND a.status = 'lease_lost'))
+  AND a.id IS NULL
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
 ORDER BY e.expires_at, e.id

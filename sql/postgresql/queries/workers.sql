@@ -5,7 +5,8 @@
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
--- @index ix_onestep_executions_lease, uq_onestep_execution_attempts_execution_attempt
+-- @index ix_onestep_executions_lease, ix_onestep_execution_attempts_execution
+-- @index or uq_onestep_execution_attempts_execution_attempt
 -- @cost reads what holds a lease, and its attempts
 -- @limit 1000
 SELECT e.namespace, e.task_name, e.worker_id, count(*) AS leases,
