@@ -202,6 +202,8 @@ STATEMENTS = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_of_a_user(name: str, million: Database, opsctl: Opsctl, tmp_path: Path) -> None:
     statement, refused = STATEMENTS[name]
+    # MariaDB's plan counts all rows for a subquery that its LIMIT ends at the first: on the side of caution.
+    refused = refused or (name == "key" and million.server.name == "mariadb")
     text = re.sub(r"\b[EA]\b", lambda match: {"E": EXECUTIONS, "A": ATTEMPTS}[match[0]], statement)
     header = "-- @param reason text = no: why\n" if ":reason" in text else ""
     (tmp_path / "own.sql").write_text(header + text)
