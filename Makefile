@@ -9,24 +9,27 @@
 TEST_DB ?= mysql,mariadb,postgresql,redis
 BIN := .venv/bin
 
-.PHONY: demo test test-faults test-all-else test-oldest lint setup clean
+.PHONY: demo test test-queries test-faults test-all-else test-oldest lint setup clean
 
 demo:
 	@.ci/bootstrap demo
 	@$(BIN)/python -m opsctl.demo $(if $(DEMO_DB),--db $(DEMO_DB))
 
-# Three runs, two at a time, each with servers of its own; a run's output comes whole, when it ends.
+# Four runs, two at a time, each with servers of its own; a run's output comes whole, when it ends.
 test:
 	@.ci/bootstrap test oldest
-	@echo "three test runs, two at a time (some eight minutes in all); each is shown when it ends"
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-faults test-all-else test-oldest
+	@echo "four test runs, two at a time (some twelve minutes in all); each is shown when it ends"
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-queries test-faults test-all-else test-oldest
 
 # pytest's 5, no test was selected, is right for a run that ARGS leaves empty.
 PYTEST = $(1)/bin/pytest --db $(TEST_DB) $(2) $(ARGS) || test $$? = 5 -a -n "$(ARGS)$(filter none,$(TEST_DB))"
 test-faults:
 	$(call PYTEST,.venv,tests/faults tests/demo)
+QUERIES = $(wildcard tests/conformance/test_query_*.py tests/conformance/test_grants.py tests/conformance/test_passwords.py)
+test-queries:
+	$(call PYTEST,.venv,$(QUERIES))
 test-all-else:
-	$(call PYTEST,.venv,--ignore tests/faults --ignore tests/demo)
+	$(call PYTEST,.venv,--ignore tests/faults --ignore tests/demo $(addprefix --ignore ,$(QUERIES)))
 test-oldest:
 	$(call PYTEST,.venv-oldest,-m "not slow" --ignore tests/conformance/test_corpus.py tests/unit tests/conformance)
 

@@ -18,7 +18,6 @@ _AS_TEXT = (
     *("interval", "date", "time", "timetz", "money", "inet", "cidr", "xid8", "pg_lsn", "record"),
     *(f"{name}{kind}" for name in ("int4", "int8", "num", "date", "ts", "tstz") for kind in ("range", "multirange")),
 )
-_TEXTS = ("text", "varchar", "bpchar", "name", "xml", '"char"')
 
 
 def keep_postgresql_text(raw: Any) -> None:
@@ -32,9 +31,6 @@ def keep_postgresql_text(raw: Any) -> None:
         raw.adapters.register_loader(name, loaders["json"])
     for name in ("timestamp", "timestamptz"):
         raw.adapters.register_loader(name, loaders[name])
-    if raw.info.parameter_status("server_encoding") == "SQL_ASCII":
-        for name in _TEXTS:
-            raw.adapters.register_loader(name, loaders["unknown bytes"])
 
 
 @cache
@@ -46,12 +42,6 @@ def _postgresql_loaders() -> Mapping[str, type]:
     class JsonLoader(Loader):
         def load(self, data: Buffer) -> Json:
             return Json(bytes(data).decode())
-
-    class Lenient(Loader):
-        """Text of a database that takes any bytes for text."""
-
-        def load(self, data: Buffer) -> str:
-            return bytes(data).decode(errors="backslashreplace")
 
     class Moment(Loader):
         """A moment, or the server's own words for one that Python has not: infinity, a year after 9999."""
@@ -74,7 +64,7 @@ def _postgresql_loaders() -> Mapping[str, type]:
     class Zoned(Moment):
         inner = TimestamptzLoader
 
-    return {"json": JsonLoader, "unknown bytes": Lenient, "timestamp": Local, "timestamptz": Zoned}
+    return {"json": JsonLoader, "timestamp": Local, "timestamptz": Zoned}
 
 
 def readers(family: str, description: Sequence[Any], *, json: frozenset[str], ids: frozenset[str]) -> list[Reader]:

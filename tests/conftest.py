@@ -117,7 +117,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = config.stash[CHOSEN]
     kept = [item for item in items if _needed(item) <= chosen]
     if not chosen:
-        kept = [item for item in kept if not {"private_server", "shell"} & set(item.fixturenames)]
+        kept = [item for item in kept if not {"private_server", "unpacked_shell"} & set(item.fixturenames)]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=list(set(items) - set(kept)))
         items[:] = kept

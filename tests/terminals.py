@@ -22,7 +22,9 @@ from processes import clean_environment
 
 #: Runs in the new session before the program: only a session's leader can take a terminal for its own.
 _TAKE_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # ignored where the tests themselves run in the background
+    signal.signal(number, signal.SIG_DFL)
 fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
@@ -97,6 +99,16 @@ class Terminal:
         while self._receive():
             pass
         return self.process.wait(max(0.1, self._deadline - time.monotonic()))
+
+    def press_until_the_end(self, key: str) -> int:
+        """Press a key until the program ends: one that comes just before it begins to read interrupts nothing."""
+        while True:
+            self.send(key)
+            again = time.monotonic() + 2
+            while (left := again - time.monotonic()) > 0:
+                if select.select([self._master], [], [], left)[0] and not self._receive():
+                    return self.wait()
+            assert time.monotonic() < self._deadline, f"it does not end: {self.output!r}"
 
     def _receive(self) -> bool:
         ready, _, _ = select.select([self._master], [], [], max(0, self._deadline - time.monotonic()))

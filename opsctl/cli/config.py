@@ -24,7 +24,7 @@ def config() -> None:
     """Show what is set, and where."""
 
 
-@config.command("show")
+@config.command("show", short_help="Print each setting as a command would use it now.")
 @click.option("--origin", is_flag=True, help="Add where each value came from: flag, variable, file, default.")
 @click.option(
     "--target", metavar="NAME", shell_complete=complete_target, help="As a command with this --target would see it."

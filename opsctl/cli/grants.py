@@ -24,7 +24,7 @@ def grants() -> None:
     """Least rights for each role, as SQL."""
 
 
-@grants.command("sql")
+@grants.command("sql", short_help="Print the SQL that gives an account the rights for a role.")
 @click.option("--role", type=click.Choice(ROLES), required=True, help="Whose work the rights are for.")
 @click.option(
     "--to",

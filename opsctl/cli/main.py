@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -104,9 +104,12 @@ def cli(config: str | None, debug: bool, verbose: bool, quiet: bool, no_color: b
     """Create, check and look into the tables in which long jobs are tracked.
 
     \b
-    Exit codes: 0 yes · 1 the answer is no (drift, a failed check) · 2 usage or configuration
-    3 cannot reach, log in, or in time · 4 the database refused a statement
-    5 refused by a guard, or declined · 6 could not tell · 70 a bug
+    Exit codes:
+      0  yes                                  4   the database refused a statement
+      1  the answer is no (drift, a failed    5   refused by a guard, or declined
+         check)                               6   could not tell
+      2  usage or configuration               70  a bug
+      3  cannot reach, log in, or in time
     """
     if verbose and quiet:
         raise click.UsageError("--verbose and --quiet are both given")
@@ -124,12 +127,8 @@ class Terminated(BaseException):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run opsctl and exit with its code."""
     signal.signal(signal.SIGTERM, _on_sigterm)
-    for name in ("stdout", "stderr"):  # None when whoever started us has closed it
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the process ends)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal's encoding lacks is no error
-            stream.reconfigure(errors="backslashreplace")
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, name, _usable(getattr(sys, name), "r" if name == "stdin" else "w"))
     code = _run(arguments)
     try:
         sys.stdout.flush()
@@ -142,6 +141,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except OSError:
         _discard(sys.stderr)  # what could not be said must not change the exit code
     sys.exit(code)
+
+
+def _usable(stream: IO[str] | None, mode: str) -> IO[str]:
+    """Return the stream so that it is there, takes every character, and loses nothing silently."""
+    if stream is None:  # whoever started us has closed it
+        return open(os.devnull, mode, encoding="utf-8")
+    if isinstance(stream, io.TextIOWrapper) and mode == "w":
+        if isinstance(stream.buffer, io.RawIOBase):
+            # PYTHONUNBUFFERED, as in many a container: what is left of a write that a full disk or a reader that goes
+            # away cuts short would be dropped without an error.
+            buffered = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115 (until the process ends)
+            stream = io.TextIOWrapper(buffered, encoding=stream.encoding)
+        stream.reconfigure(errors="backslashreplace")  # a character that the terminal's encoding lacks is no error
+    return stream
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:

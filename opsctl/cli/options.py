@@ -129,7 +129,11 @@ def database_options(*, lock_timeout_s: float = 5.0) -> Callable[[Function], Fun
 def output_option(function: Function) -> Function:
     """Add -o/--output for a command from which rows come out."""
     return click.option(
-        "-o", "--output", type=click.Choice(FORMATS), help="The format of what comes out.  [default: table]"
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        type=click.Choice(FORMATS),
+        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.  [default: table]",
     )(function)
 
 

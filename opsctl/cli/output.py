@@ -50,7 +50,7 @@ def show_rows(rows: Rows, output: str, facts: Mapping[str, Any], *, watching: bo
         text = {"yaml": f"---\n{text}", "table": f"{text}\n"}.get(output, text)
     show(text, paged=not watching, as_rows=output in ("table", "csv"))
     if found.note:
-        state.say(f"opsctl: {found.note}")
+        state.say(found.note)
 
 
 def show_document(document: Mapping[str, Any], rows: Rows, output: str) -> None:

@@ -68,13 +68,14 @@ _query_dir = click.option(
     "--query-dir",
     metavar="DIR",
     multiple=True,
-    type=click.Path(),
+    type=click.Path(file_okay=False),
     help="A directory with queries of your own, before opsctl's. May be repeated.",
 )
 _dialect = click.option(
     "--dialect",
+    metavar="DIALECT",
     type=click.Choice(_DIALECTS),
-    help="Whose version of the query.  [default: that of the database which is named, else postgresql]",
+    help="Whose version: mysql, mariadb or postgresql.  [default: that of the database which is named, else postgresql]",
 )
 
 
@@ -83,7 +84,7 @@ def query() -> None:
     """Look into a live pair of tables by queries that are ready, and by your own."""
 
 
-@query.command("list")
+@query.command("list", short_help="List the queries.")
 @output_option
 @_query_dir
 @_dialect
@@ -107,7 +108,7 @@ def list_queries(output: str | None, query_dir: tuple[str, ...], dialect: str | 
     return errors.EXIT_YES
 
 
-@query.command("show")
+@query.command("show", short_help="Print a query's file.")
 @click.argument("name", shell_complete=_complete_query)
 @_query_dir
 @_dialect
@@ -120,7 +121,7 @@ def show_query(name: str, query_dir: tuple[str, ...], dialect: str | None) -> in
     return errors.EXIT_YES
 
 
-@query.command("run")
+@query.command("run", short_help="Run a query, once or again and again, or show its plan.")
 @click.argument("name", shell_complete=_complete_query)
 @click.option(
     "-p",

@@ -18,6 +18,8 @@ from servers import Database
 
 from opsctl.cli.main import cli
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = " @:/%#?{}'\"\\ =&;+$é€🚀%41 s3cret "
 
 

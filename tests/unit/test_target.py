@@ -23,7 +23,11 @@ POSTGRESQL_SCHEMES = (
 
 passwords = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=16)
 secret_texts = st.text(
-    st.one_of(st.sampled_from("'\"\\%+ /@:é\n\t☃😀"), st.characters(exclude_categories=["Cs"])), min_size=4, max_size=10
+    st.one_of(
+        st.sampled_from("'\"\\%+ /@:é\n\t☃😀"), st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    ),
+    min_size=4,
+    max_size=10,
 )
 
 
