@@ -60,23 +60,24 @@ def to_table(rows: Rows, *, width: int | None = None, colour: bool = False, asci
     elif total * len(cells) > _MOST_CHARACTERS + 2 * sum(map(len, (cell for line in cells for cell in line))):
         text = to_vertical(rows, colour=colour, ascii_only=ascii_only)
         return Rendered(text, "a value is too long for the lines of a table: these are as -o vertical shows them")
-    right = [_are_numbers(rows.column(name)) for name in rows.columns]
-    lines = [
-        _line(names, widths, right, [colour and "bold"] * len(names)),
-        (" " * _GAP).join("-" * width for width in widths),
+    styles = [[colour and "bold"] * len(names)]
+    styles += [[colour and value is None and "dim" for value in row] for row in rows.rows]
+    names, *cells = [
+        [_styled(cell, style) for cell, style in zip(line, line_styles, strict=True)]
+        for line, line_styles in zip((names, *cells), styles, strict=True)
     ]
-    for row, line in zip(rows.rows, cells, strict=True):
-        lines.append(_line(line, widths, right, [colour and value is None and "dim" for value in row]))
-    return Rendered("\n".join(lines), note)
+    aligned = ["right" if _are_numbers(rows.column(name)) else "left" for name in rows.columns]
+    return Rendered(_laid_out(names, cells, aligned), note)
 
 
-def _line(cells: list[str], widths: list[int], right: list[bool], styles: list[str | bool]) -> str:
-    padded = []
-    for cell, width, to_right, style in zip(cells, widths, right, styles, strict=True):
-        padding = " " * (width - columns_of(cell))
-        text = _styled(cell, style)
-        padded.append(padding + text if to_right else text + padding)
-    return (" " * _GAP).join(padded).rstrip()
+def _laid_out(names: list[str], cells: list[list[str]], aligned: list[str]) -> str:
+    import tabulate
+
+    # Its settings are its module's: a heading makes no column wider than itself, and no text is stripped.
+    tabulate.MIN_PADDING = 0
+    tabulate.PRESERVE_WHITESPACE = True
+    text = tabulate.tabulate(cells, names, tablefmt="simple", disable_numparse=True, colalign=aligned)
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
 
 
 def _styled(text: str, style: str | bool) -> str:

@@ -187,7 +187,7 @@ def test_ids_numbers_and_moments_are_never_cut() -> None:
     assert MOMENT.isoformat() in cells
     assert cells.count("…") == 3
     assert "-o vertical" in found.note
-    assert wcswidth(cells) == 140
+    assert 139 <= wcswidth(cells) <= 140  # a cut text of wide characters may end a column early
     assert render_rows(wide(50), "table", width=100).text.startswith("-[ row 1 ]")
 
 
