@@ -51,6 +51,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 DEFAULT_LIMIT = 100
 MOST_ROWS = 1_000_000
 
+_EXAMPLE_ENDS = re.compile(r",| or | \(")
 _READS = ("SELECT", "WITH", "SHOW", "VALUES", "TABLE")
 #: What a statement that begins so can do all the same, and not every server's read-only transaction refuses.
 _ACTS = re.compile(
@@ -127,7 +128,7 @@ class Query:
             elif param.required:
                 raise UsageError(
                     f"{self.name} needs {param.name}: {param.purpose}",
-                    f"give -p {param.name}={_TYPES[param.type][1].partition(' or ')[0]}",
+                    f"give -p {param.name}={_EXAMPLE_ENDS.split(_TYPES[param.type][1])[0]}",
                 )
         (statement,) = split_statements(_body_with(self.body, values), self.family)
         return statement, values
