@@ -27,6 +27,7 @@ _COST_UNASKED = 100_000.0
 _NO_PLAN = re.compile(r"[\s(]*SHOW\b", re.IGNORECASE)
 _JOINS = ("Nested Loop", "Hash Join", "Merge Join")
 _RIGHT_IS_MISSING = (1142, 1143, 1227, 1370, "42501")
+_SEEN_ON_MYSQL = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name"
 #: The last is PostgreSQL's word for a WITH that changes rows, in a cursor.
 _IS_NO_READ = (1792, "25006", "0A000")
 
@@ -92,6 +93,7 @@ def run_query(session: Session, prepared: Prepared, *, allow_scan: bool) -> Rows
     """Return its rows, read in a transaction of their own. Raises Guarded when it would read a large table unasked."""
     query = prepared.query
     with _transaction_of(session, query):
+        _require_tables(session, prepared)
         if not allow_scan and (reading := expected_reading(session, prepared)) and reading.is_large:
             raise Guarded(f"{query.name} would read {reading}, and did not", _way_round(query))
         rows = session.read(prepared.statement, prepared.binds, limit=prepared.limit, json=query.json, ids=query.ids)
@@ -99,6 +101,19 @@ def run_query(session: Session, prepared: Prepared, *, allow_scan: bool) -> Rows
         twice = next(name for name in rows.columns if rows.columns.count(name) > 1)
         raise UsageError(f"{query.path}: two columns are called {twice}", "give one of them another name with AS")
     return rows
+
+
+def _require_tables(session: Session, prepared: Prepared) -> None:
+    """Refuse a table that is not there where the query would only find nothing: "no locks" is no answer about a typo."""
+    on_postgresql = isinstance(session.dialect, PostgreSQL)
+    seen = "SELECT to_regclass(:name) IS NOT NULL" if on_postgresql else _SEEN_ON_MYSQL
+    for bind in ("executions_table", "attempts_table"):
+        name = prepared.binds.get(bind)
+        if name is not None and not session.scalar(seen, name=name):
+            raise StatementRefused(
+                f"{session.target}: there is no table {name}, or this account may not see it",
+                "correct --executions-table, --attempts-table, --schema or the DSN; opsctl init-tables creates the pair",
+            )
 
 
 def explain_query(session: Session, prepared: Prepared) -> Rows:

@@ -211,6 +211,14 @@ def test_sizes(states: States, ask: Callable[..., list[dict[str, Any]]]) -> None
     assert all(row["index_bytes"] > 0 for row in indexes)
 
 
+@pytest.mark.parametrize("query", ["locks", "sizes", "index-sizes", "workers"])
+def test_a_table_that_is_not_there_is_no_empty_answer(query: str, states: States, opsctl: Opsctl) -> None:
+    answer = opsctl(*arguments(states, query), "--attempts-table", "no_such_table")
+    assert answer.code == 4, answer
+    assert "no_such_table" in answer.err
+    assert answer.out == ""
+
+
 def test_the_rest_runs(states: States, ask: Callable[..., list[dict[str, Any]]]) -> None:
     for query in load_catalogue("postgresql").values():
         if query.name != "attempts":
