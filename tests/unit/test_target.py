@@ -243,6 +243,7 @@ def test_a_wrong_dsn_is_refused_without_its_password(dsn: str) -> None:
 
 @given(passwords, st.sampled_from(["mysql://u:{}@h:x/d", "u:{}@h/d", "mysql://u:a@{}@h/d", "oracle://u:{}@h/d"]))
 def test_no_wrong_dsn_shows_its_password(password: str, form: str) -> None:
+    password = f"Zz9{password}"  # no word of the message itself
     encoded = quote(password, safe="")
     assume(len(encoded) > 5)
     error = refused(form.format(encoded))
