@@ -11,19 +11,28 @@
 -- @index uq_onestep_execution_attempts_execution_attempt
 -- @cost reads what is not finished, and the attempts of what was begun more than once
 -- @id execution_id
-SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts, count(*) AS lost,
-       max(a.finished_at) AS last_lost_at, max(a.worker_id) AS last_worker_id, e.available_at
+SELECT found.execution_id, found.namespace, found.task_name, found.status, found.attempts, found.lost,
+       found.last_lost_at, last.worker_id AS last_worker_id, found.available_at
 FROM (
-  SELECT e.* FROM onestep_executions e WHERE e.status IN ('queued', 'retrying') AND e.attempts >= :min_lost
-  -- @if namespace: AND e.namespace = :namespace
-  -- @if task: AND e.task_name = :task
-  UNION ALL
-  SELECT e.* FROM onestep_executions e WHERE e.status IN ('running', 'cancel_requested') AND e.attempts >= :min_lost
-  -- @if namespace: AND e.namespace = :namespace
-  -- @if task: AND e.task_name = :task
-) e
-JOIN onestep_execution_attempts a ON a.execution_id = e.id AND a.status = 'lease_lost'
-GROUP BY e.id, e.namespace, e.task_name, e.status, e.attempts, e.available_at
-HAVING count(*) >= :min_lost
-ORDER BY count(*) DESC, e.id
+  SELECT e.id AS execution_id, e.namespace, e.task_name, e.status, e.attempts, e.available_at, count(*) AS lost,
+         max(a.attempt_no) AS last_lost_no, max(a.finished_at) AS last_lost_at
+  FROM (
+    SELECT e.id, e.namespace, e.task_name, e.status, e.attempts, e.available_at
+    FROM onestep_executions e
+    WHERE e.status IN ('queued', 'retrying') AND e.attempts >= :min_lost
+    -- @if namespace: AND e.namespace = :namespace
+    -- @if task: AND e.task_name = :task
+    UNION ALL
+    SELECT e.id, e.namespace, e.task_name, e.status, e.attempts, e.available_at
+    FROM onestep_executions e
+    WHERE e.status IN ('running', 'cancel_requested') AND e.attempts >= :min_lost
+    -- @if namespace: AND e.namespace = :namespace
+    -- @if task: AND e.task_name = :task
+  ) e
+  JOIN onestep_execution_attempts a ON a.execution_id = e.id AND a.status = 'lease_lost'
+  GROUP BY e.id, e.namespace, e.task_name, e.status, e.attempts, e.available_at
+  HAVING count(*) >= :min_lost
+) found
+JOIN onestep_execution_attempts last ON last.execution_id = found.execution_id AND last.attempt_no = found.last_lost_no
+ORDER BY found.lost DESC, found.execution_id
 LIMIT :limit
