@@ -1,7 +1,8 @@
 -- inconsistencies: rows that the state machine of onestep forbids
 --
 -- Empty is right. What is here was written by hand, came from a restore that mixed two moments, or shows a bug.
--- Problems are separated by semicolons. A row that runs without a lease is the worst: no claim ever finds it.
+-- Problems are separated by semicolons. A row that runs without a lease is the worst: no claim ever finds it. Times
+-- may be up to five minutes apart, as machines' clocks are.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -39,7 +40,8 @@ FROM (
       THEN 'its latest attempt has another lease' END,
     CASE WHEN coalesce(n.running, 0) > CASE WHEN e.status IN ('running', 'cancel_requested') AND a.status = 'running'
       THEN 1 ELSE 0 END THEN 'has an attempt that runs beside it' END,
-    CASE WHEN e.finished_at < e.started_at OR e.finished_at < e.created_at OR e.started_at < e.created_at
+    CASE WHEN e.finished_at < e.started_at - interval '5 minutes' OR e.finished_at < e.created_at - interval '5 minutes'
+      OR e.started_at < e.created_at - interval '5 minutes'
       THEN 'its times are out of order' END,
     CASE WHEN e.updated_at > current_timestamp + interval '5 minutes'
       OR e.created_at > current_timestamp + interval '5 minutes'
