@@ -25,7 +25,7 @@ test:
 PYTEST = $(1)/bin/pytest --db $(TEST_DB) $(2) $(ARGS) || test $$? = 5 -a -n "$(ARGS)$(filter none,$(TEST_DB))"
 test-faults:
 	$(call PYTEST,.venv,tests/faults tests/demo)
-QUERIES = $(wildcard tests/conformance/test_query_*.py tests/conformance/test_grants.py tests/conformance/test_passwords.py)
+QUERIES = $(wildcard tests/conformance/test_quer*.py $(addprefix tests/conformance/test_,grants.py logins.py secrets.py))
 test-queries:
 	$(call PYTEST,.venv,$(QUERIES))
 test-all-else:

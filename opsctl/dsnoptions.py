@@ -160,7 +160,9 @@ def _tls_context(files: Mapping[str, DsnOption], verify: Mapping[str, bool], dir
         if "ssl_cipher" in given:
             context.set_ciphers(given["ssl_cipher"])
     except OSError as error:  # ssl.SSLError is one
-        named = ", ".join(sorted(set(given) - {"ssl_key_password"}))
+        named = (
+            ", ".join(f"{name} {value}" for name, value in sorted(given.items()) if name not in texts) or "ssl_cipher"
+        )
         places = " and ".join(dict.fromkeys(one.place for one in files.values()))
         raise UsageError(
             f"{named} in {places} cannot be used: {error.strerror or 'not what TLS expects'}",

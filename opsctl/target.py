@@ -64,12 +64,13 @@ class Target:
             options, host, port = [("host", host), *([("port", port)] if port else [])], None, None
         elif not host:
             options = [(name, one) for name in ("host", "port") for one in _all_of(self.url.query.get(name))]
+        database = self.url.database or self._found.get("database")
         text = URL.create(
             self.family,
             username=self.url.username or self._found.get("username"),
             host=host,
             port=port,
-            database=self.url.database or self._found.get("database"),
+            database=database or ("" if options else self.url.database),
         ).render_as_string()
         return text + "?" * bool(options) + "&".join(f"{name}={value}" for name, value in options)
 
@@ -138,6 +139,8 @@ def parse_dsn(
         if url.password:
             secrets.add(str(url.password))
         args = mysql_arguments([*filled.options(), *own], start, warnings)
+        if "unix_socket" not in args:
+            found["host"] = "localhost"  # where PyMySQL goes without one
     else:
         args = postgresql_arguments([DsnOption(*pair, place) for pair in query.items()], start, warnings)
         url = parsed.set(

@@ -42,7 +42,9 @@ def show_config(origin: bool, output: str | None, target: str | None) -> int:
     shown = _Shown(settings)
     rows = [*shown.effective(), *shown.of_targets()]
     columns = ("setting", "value", "origin")[: 3 if origin else 2]
-    show_rows(Rows(columns, tuple(row[: len(columns)] for row in rows)), find_output(output), {})
+    # A DSN may have gone astray into any value or name.
+    cells = tuple(tuple(None if cell is None else mask_urls(cell) for cell in row[: len(columns)]) for row in rows)
+    show_rows(Rows(columns, cells), find_output(output), {})
     if shown.problem is not None:
         raise shown.problem
     return errors.EXIT_YES
@@ -79,8 +81,8 @@ class _Shown:
                     try:
                         shown = str(open_dsn(setting)), setting.origin
                     except UsageError as error:
-                        state.warn(error.message)
-                        shown = MASK, setting.origin
+                        if self.problem is None or error.message != self.problem.message:
+                            state.warn(error.message)
                 rows.append((f"{table_of(target)}.{name}", *shown))
         return rows
 
@@ -93,7 +95,7 @@ class _Shown:
             return None, None
         except UsageError as error:
             self.problem = self.problem or error
-            return (None, None) if setting is None else (MASK, setting.origin)
+            return _value_and_origin("dsn", setting)
         for warning in found.warnings:
             state.warn(warning)
         self._family = self._family or found.family
@@ -116,8 +118,8 @@ def _value_and_origin(name: str, setting: Setting | None) -> tuple[str | None, s
     value = setting.value
     if KEYS[name].secret:
         value = mask_urls(value)
-        # What has no form that is known is shown not at all.
+        # Of what has no form that is known nothing is shown.
         value = value if "://" in value and not secrets_in(value) - {MASK} else MASK
     elif KEYS[name].kind == DIRECTORIES:
-        value = value.replace(os.pathsep, " ")
+        value = mask_urls(value).replace(os.pathsep, " ")
     return value, setting.origin

@@ -179,19 +179,17 @@ def exposed_secret(file: ConfigFile) -> Iterable[str]:
         yield f"{file.label} holds a password and every user can read it: chmod o-r {file.path}"
 
 
-def read_dsn_file(path: str, origin: str) -> str:
-    """Return the one DSN in the file at `path`, which `origin` named; lines with # are comments."""
+def read_dsn_file(path: str, named: str) -> str:
+    """Return the one DSN in the file at `path`, which messages call `named`; lines with # are comments."""
     if not path:
-        raise UsageError(f"{origin} names no file", "give a readable file with one DSN in it")
+        raise UsageError(f"{named.strip()} names no file", "give a readable file with one DSN in it")
     try:
         text = expanded(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(
-            f"{origin} {path} cannot be read: {reason}", "give a readable file with one DSN in it"
-        ) from None
+        raise UsageError(f"{named} cannot be read: {reason}", "give a readable file with one DSN in it") from None
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not line.startswith("#")]
     if len(lines) != 1:
-        raise UsageError(f"{origin} {path} holds {len(lines)} DSNs", "write one DSN into it, on a line of its own")
+        raise UsageError(f"{named} holds {len(lines)} DSNs", "write one DSN into it, on a line of its own")
     return lines[0]

@@ -204,10 +204,9 @@ def _one_of(settings: Mapping[str, Setting], value: str, file: str, verb: str) -
         return settings[value]
     if file in settings:
         path, origin = settings[file].value, settings[file].origin
-        return Setting(
-            read_dsn_file(path, origin),
-            f"{origin} {path}" if origin[:1] == "-" or origin.isupper() else f"{path} ({file} in {origin})",
-        )
+        if origin[:1] == "-" or origin.isupper():  # an option or a variable, which names the file by itself
+            return Setting(read_dsn_file(path, f"{origin} {path}"), f"{origin} {path}")
+        return Setting(read_dsn_file(path, f"{file} {path} ({origin})"), f"{path} ({file} in {origin})")
     return None
 
 

@@ -26,6 +26,7 @@ _COST_UNASKED = 100_000.0
 
 _NO_PLAN = re.compile(r"[\s(]*SHOW\b", re.IGNORECASE)
 _JOINS = ("Nested Loop", "Hash Join", "Merge Join")
+_SERVERS_OWN = re.compile(r"`?(?:performance_schema|information_schema|sys)`?\.", re.IGNORECASE)
 _RIGHT_IS_MISSING = (1142, 1143, 1227, 1370, "42501")
 _SEEN_ON_MYSQL = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name"
 #: The last is PostgreSQL's word for a WITH that changes rows, in a cursor.
@@ -244,6 +245,8 @@ def _mysql_reading(session: Session, prepared: Prepared, plan: Rows) -> Reading:
         before = passing.get(step["id"], max(1.0, outside))
         is_table = "Table function" not in str(step["extra"])
         name = _table_of(prepared.statement, str(step["table"])) if is_table else ""
+        if _SERVERS_OWN.match(name):
+            continue  # in memory, and the plan's numbers of it are invented
         rows = float(re.findall(r"\d+", str(step["rows"]))[0])  # MariaDB: "12 (3%)" where it filters by a second index
         is_joined = [other["id"] for other in steps].count(step["id"]) > 1
         if step["type"] in ("ALL", "index") and (is_joined or "Using where" in str(step["extra"])):
@@ -254,7 +257,7 @@ def _mysql_reading(session: Session, prepared: Prepared, plan: Rows) -> Reading:
         total += looked_at
         if name and looked_at >= largest:
             largest, table = looked_at, name
-    return Reading(table.replace("`", ""), round(total))
+    return Reading(table.replace("`", ""), round(total) if table else 0)
 
 
 def _table_of(statement: str, alias: str) -> str:

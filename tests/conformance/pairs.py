@@ -51,7 +51,8 @@ class Opsctl:
             if not name.startswith("OPSCTL_TEST_"):
                 monkeypatch.delenv(name)
         monkeypatch.delenv("FORCE_COLOR", raising=False)
-        monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+        for name in ("XDG_CONFIG_HOME", "HOME"):  # a developer's own config.toml, ~/.my.cnf, ~/.pgpass
+            monkeypatch.setenv(name, "/nonexistent")
 
     def __call__(self, *arguments: str) -> Answer:
         self._capsys.readouterr()

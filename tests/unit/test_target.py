@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import ssl
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote, quote_plus, urlencode
 
@@ -12,6 +15,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from opsctl.errors import UsageError
+from opsctl.redaction import mask_urls, secrets_in
 from opsctl.target import Target, parse_dsn, redact
 
 NASTY = "p@ss:w/o%r#d?{x}'\"& =+é☃\\"
@@ -99,9 +103,15 @@ def test_unix_sockets() -> None:
     mysql = parse("mysql://u:pw@/jobs?unix_socket=/run/mysqld/mysqld.sock")
     assert mysql.connect_args == {"unix_socket": "/run/mysqld/mysqld.sock"}
     assert not mysql.url.query
+    assert str(mysql) == "mysql://u@/jobs?unix_socket=/run/mysqld/mysqld.sock"
     postgresql = parse("postgresql:///jobs?host=/run/postgresql&port=5433&user=app")
     assert dict(postgresql.url.query) == {"host": "/run/postgresql", "port": "5433"}
     assert postgresql.connect_args == {"user": "app"}
+    assert str(postgresql) == "postgresql://app@/jobs?host=/run/postgresql&port=5433"
+    # as libpq's own URLs have it
+    encoded = parse("postgresql://u@%2Frun%2Fpostgresql/jobs")
+    assert (encoded.url.host, encoded.url.query["host"], encoded.url.database) == ("", "/run/postgresql", "jobs")
+    assert parse("mysql://u@%2Frun%2Fmy.sock/jobs").connect_args == {"unix_socket": "/run/my.sock"}
 
 
 def test_several_hosts_of_libpq_stay_several() -> None:
@@ -231,6 +241,8 @@ def test_an_unknown_option_is_named_without_its_value(family: str) -> None:
         "mysql://app@host/jobs?password=S3cret%2Fx",
         "mysql://app@host/jobs?passwd=S3cret%2Fx",
         "mysql://app@host/jobs?ssl_mode=S3cret%2Fx",
+        "mysql://app:S3cret%00x@host/jobs",
+        "postgresql://app@host/jobs?options=S3cret%00x",
     ],
 )
 def test_a_wrong_dsn_is_refused_without_its_password(dsn: str) -> None:
@@ -274,6 +286,8 @@ def spellings(secret: str) -> dict[str, str]:
         "sql with backslashes": "'" + secret.replace("\\", "\\\\").replace("'", "\\'") + "'",
         "sql in repr": repr(f"\"'{sql}'"),
         "sql in json": json.dumps(f"'{sql}'"),
+        "shell": shlex.quote(secret),
+        "base64": b64encode(secret.encode()).decode().rstrip("="),
     }
 
 
@@ -302,6 +316,55 @@ def test_a_short_secret_spares_words_that_contain_it() -> None:
     assert redact("nothing", {""}) == "nothing"
 
 
+@pytest.mark.parametrize(
+    ("secret", "text", "cleaned"),
+    [
+        ("table", "tables, a table, mysql://u:table@h, %40table", "tables, a ***, mysql://u:***@h, %40***"),
+        ("1234", "12345 rows, 1234 rows", "12345 rows, *** rows"),
+        ("Table", "Tables", "***s"),
+    ],
+)
+def test_a_secret_that_is_a_word_or_a_number_is_one_only_as_a_whole(secret: str, text: str, cleaned: str) -> None:
+    assert redact(text, {secret}) == cleaned
+
+
+def test_a_secret_that_is_a_name_too_spares_the_name() -> None:
+    target = parse("mysql://app:app@app/app")
+    assert str(target) == "mysql://app@app/app"
+    said = "Access denied for user 'app'@'h' to app_1 of mysql://app:app@app/app; password=app, \"password\": 'app'"
+    assert target.redact(said) == (
+        "Access denied for user 'app'@'h' to app_1 of mysql://app:***@app/app; password=***, \"password\": '***'"
+    )
+    # part of a name
+    target = parse("mysql://app_1:app_@h/db_app_")
+    assert target.redact("app_1 has app_ on db_app_ by app_1:app_@h") == "app_1 has *** on db_app_ by app_1:***@h"
+    # a name inside a secret
+    assert parse("mysql://app:x-app-x@h/d").redact("'x-app-x' app") == "'***' app"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("mysql://u:p@h/d", {"p"}),
+        ("u:S3@x@h/jobs", {"S3@x"}),
+        ("mysql://u:a@b@h/d?x=y@z", {"a@b", "a@b@h/d?x=y"}),
+        ("redis://:p@h", {"p"}),
+        ("host=db user=app password=S3cret%2Fx", {"S3cret%2Fx"}),
+        ("postgresql:///d?sslpassword=k&PASSWORD=p", {"k", "p"}),
+        ("mysql://u@h:3306/d", set()),
+        ("mysql://u:@h/d", set()),
+        ("", set()),
+    ],
+)
+def test_the_secrets_of_what_may_be_no_dsn(text: str, found: set[str]) -> None:
+    assert secrets_in(text) == found
+
+
+def test_passwords_of_urls_that_nobody_knew() -> None:
+    said = "(mysql://u:p:a@s@h/d) 'redis://:pw@h' is not /x/mysql:/u:pw@h/d, http://h:80/ u@h"
+    assert mask_urls(said) == "(mysql://u:***@h/d) 'redis://:***@h' is not /x/mysql:/u:***@h/d, http://h:80/ u@h"
+
+
 def test_a_secret_inside_another_leaves_no_rest() -> None:
     assert redact("abcdefgh abcd", {"abcd", "abcdefgh"}) == "*** ***"
 
@@ -326,3 +389,184 @@ def test_passwords_among_the_options_are_secrets() -> None:
     target = parse("postgresql:///d?user=u&password=s3cret&sslpassword=kEyPass")
     assert {"s3cret", "kEyPass"} <= target.secrets
     assert "s3cret" not in str(target) + repr(target)
+
+
+# -- what the DSN leaves out -----------------------------------------------------------
+
+
+MY_CNF = """[client]
+user = alice
+password = "S3cr#t"
+host = db.example
+port = 3307
+database = jobs
+"""
+
+
+def complete(home: Path, dsn: str, text: str = MY_CNF, **environment: str) -> Target:
+    (home / ".my.cnf").write_text(text)
+    return parse_dsn(dsn, origin="TEST", environment={"HOME": str(home), **environment})
+
+
+@pytest.mark.parametrize(
+    ("dsn", "url", "password", "whence"),
+    [
+        ("mysql://", "mysql://alice@db.example:3307/jobs", "S3cr#t",
+         "from TEST; user, password, host, port and database from ~/.my.cnf [client]"),
+        ("mysql://alice@db.example/d", "mysql://alice@db.example:3307/d", "S3cr#t",
+         "from TEST; password and port from ~/.my.cnf [client]"),
+        # a port belongs to its host, a password to its user
+        ("mysql://alice@h/d", "mysql://alice@h/d", "S3cr#t", "from TEST; password from ~/.my.cnf [client]"),
+        ("mysql://h/d", "mysql://alice@h/d", "S3cr#t", "from TEST; user and password from ~/.my.cnf [client]"),
+        ("mysql://bob@h/d", "mysql://bob@h/d", None,
+         "from TEST; the password in ~/.my.cnf [client] is for the user alice"),
+        ("mysql://alice:own@h:1/d", "mysql://alice@h:1/d", "own", "from TEST"),
+        ("mysql://alice:@h:1/d", "mysql://alice@h:1/d", "", "from TEST"),
+        ("mysql://alice@/d?unix_socket=/s", "mysql://alice@/d?unix_socket=/s", "S3cr#t",
+         "from TEST; password from ~/.my.cnf [client]"),
+    ],
+)  # fmt: skip
+def test_my_cnf_fills_what_the_dsn_leaves_out(
+    tmp_path: Path, dsn: str, url: str, password: str | None, whence: str
+) -> None:
+    target = complete(tmp_path, dsn)
+    assert (str(target), target.url.password, target.whence) == (url, password, whence)
+    assert "S3cr#t" in target.secrets
+    assert target.tells_secret == (password == "own")
+    assert "S3cr#t" not in repr(target)
+
+
+def test_my_cnf_is_no_business_of_postgresql(tmp_path: Path) -> None:
+    assert complete(tmp_path, "postgresql://").url.username is None
+
+
+def test_a_password_without_a_user_is_for_any(tmp_path: Path) -> None:
+    assert complete(tmp_path, "mysql://bob@h/d", "[client]\npassword=p").url.password == "p"
+
+
+def test_mysql_pwd_comes_last(tmp_path: Path) -> None:
+    target = complete(tmp_path, "mysql://bob@h/d", MYSQL_PWD="fromEnv")
+    assert (target.url.password, target.whence) == ("fromEnv", "from TEST; password from MYSQL_PWD")
+    assert "fromEnv" in target.secrets
+    assert complete(tmp_path, "mysql://alice@h/d", MYSQL_PWD="fromEnv").url.password == "S3cr#t"
+    assert complete(tmp_path, "mysql://alice:@h/d", MYSQL_PWD="fromEnv").url.password == ""
+
+
+@pytest.mark.parametrize(
+    ("dsn", "text", "expected"),
+    [
+        ("mysql://", "socket=/s\nport=3307", "mysql:///?unix_socket=/s"),
+        ("mysql://", "socket=/s\nhost=localhost", "mysql:///?unix_socket=/s"),
+        ("mysql://", "socket=/s\nhost=127.0.0.1\nport=5", "mysql://127.0.0.1:5"),
+        ("mysql://", "socket=/s\nprotocol=tcp\nport=5", "mysql://localhost:5"),
+        ("mysql://localhost/", "socket=/s", "mysql://localhost/"),  # a deployment's localhost is TCP
+        ("mysql://localhost/?read_default_file={file}", "socket=/s", "mysql:///?unix_socket=/s"),
+        ("mysql://h/?read_default_file={file}", "socket=/s\nport=5", "mysql://h:5/"),
+        ("mysql://h/?read_default_file={file}&read_default_group=x", "port=5\n[x]\nport=6", "mysql://h:6/"),
+    ],
+)
+def test_sockets_and_ports_of_my_cnf(tmp_path: Path, dsn: str, text: str, expected: str) -> None:
+    dsn = dsn.format(file=quote(str(tmp_path / ".my.cnf"), safe=""))
+    assert str(complete(tmp_path, dsn, f"[client]\n{text}\n")) == expected
+
+
+def test_a_named_option_file(tmp_path: Path) -> None:
+    (tmp_path / "own.cnf").write_text("[client]\nuser=o\npassword=p\n")
+    (tmp_path / ".my.cnf").write_text(MY_CNF)
+    home = {"HOME": str(tmp_path)}
+    target = parse_dsn("mysql:///d?read_default_file=own.cnf", origin="T", environment=home, directory=tmp_path)
+    assert str(target) == "mysql://o@localhost/d"
+    assert target.whence == f"from T; user and password from {tmp_path}/own.cnf [client]"
+    with pytest.raises(UsageError, match=r"none\.cnf cannot be read"):
+        parse_dsn("mysql:///d?read_default_file=none.cnf", origin="T", environment=home)
+
+
+@pytest.mark.parametrize("port", ["x", "0", "65536", "-1", "3306x"])
+def test_a_wrong_port_in_my_cnf(tmp_path: Path, port: str) -> None:
+    with pytest.raises(UsageError, match=r"~/\.my\.cnf line 2: port"):
+        complete(tmp_path, "mysql://", f"[client]\nport={port}\n")
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "meaning"),
+    [
+        ("", "ssl-mode=DISABLED", "off"),
+        ("", "skip-ssl", "off"),
+        ("", "ssl", (False, False)),
+        ("", "ssl-mode=REQUIRED", (False, False)),
+        ("", "ssl-ca={ca}", (True, False)),
+        ("", "ssl-ca={ca}\nssl-verify-server-cert", (True, True)),
+        ("", "ssl-ca={ca}\nssl-mode=VERIFY_IDENTITY", (True, True)),
+        ("", "loose_ssl_mode=VERIFY_CA", (True, False)),
+        ("?ssl_mode=DISABLED", "ssl-ca=/nonexistent", "off"),  # the DSN's own come later
+        ("?ssl_mode=REQUIRED", "skip-ssl", (False, False)),
+        ("?ssl_verify_identity=true", "ssl-ca={ca}", (True, True)),
+    ],
+)
+def test_tls_options_of_my_cnf(tmp_path: Path, query: str, text: str, meaning: object) -> None:
+    ca = ssl.get_default_verify_paths().cafile or ""
+    args = complete(tmp_path, f"mysql://u@h/d{query}", f"[client]\n{text.format(ca=ca)}\n").connect_args
+    if meaning == "off":
+        assert args == {"ssl_disabled": True}
+    else:
+        assert (args["ssl"].verify_mode is ssl.CERT_REQUIRED, args["ssl"].check_hostname) == meaning
+
+
+def test_tls_of_my_cnf_that_is_wrong_names_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"ssl_ca /nonexistent in ~/\.my\.cnf \[client\] cannot be used"):
+        complete(tmp_path, "mysql://u@h/d", "[client]\nssl-ca=/nonexistent\n")
+    with pytest.raises(UsageError, match=r"ssl-mode in ~/\.my\.cnf \[client\]"):
+        complete(tmp_path, "mysql://u@h/d", "[client]\nssl-mode=maybe\n")
+    (warning,) = complete(tmp_path, "mysql://u@h/d", "[client]\nssl-crl=/x\n").warnings
+    assert "'ssl-crl' in ~/.my.cnf [client]" in warning
+
+
+def test_what_libpq_takes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    service_file = tmp_path / "services"
+    service_file.write_text("[prod]\nhost=svc.example\nuser=svc\npassword=s3rvice\n")
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        monkeypatch.delenv(name)
+    for name, value in (("PGHOST", "pg.example"), ("PGPORT", "5433"), ("PGUSER", "u"), ("PGPASSWORD", "fromEnv")):
+        monkeypatch.setenv(name, value)
+
+    def whence(dsn: str) -> tuple[str, str]:
+        target = parse_dsn(dsn, origin="T", environment=os.environ)
+        return str(target), target.whence
+
+    assert whence("postgresql://") == (
+        "postgresql://u@pg.example:5433",
+        "from T; user from PGUSER; password from PGPASSWORD; host from PGHOST; port from PGPORT",
+    )
+    assert whence("postgresql://v:p@h:1/d") == ("postgresql://v@h:1/d", "from T")
+    assert whence("postgresql://@/d")[0] == "postgresql://u@pg.example:5433/d"
+    assert whence("postgresql:///?service=prod") == ("postgresql:///", "from T; the rest from the service prod")
+    assert "fromEnv" in parse_dsn("postgresql://", origin="T", environment=os.environ).secrets
+    monkeypatch.setenv("PGSERVICEFILE", str(service_file))
+    monkeypatch.setenv("PGSERVICE", "prod")
+    assert whence("postgresql:///d") == ("postgresql://svc@svc.example:5433/d", "from T; the rest from PGSERVICE prod")
+    assert "s3rvice" in parse_dsn("postgresql://", origin="T", environment=os.environ).secrets
+
+
+def test_a_connection_tells_what_the_dsn_did_not() -> None:
+    target = parse("postgresql:///?service=prod")
+    target.learn(username="u", password="s3rvice", host="h", port=5433, database="d")
+    assert (str(target), target.redact("<s3rvice>")) == ("postgresql://u@h:5433/d", "<***>")
+    target.learn(username="u", password="", host="/run/postgresql", port=5433, database="d")
+    assert str(target) == "postgresql://u@/d?host=/run/postgresql&port=5433"
+    target.learn(username="u", password="", host="/run/postgresql", port=5432, database="d")
+    assert str(target) == "postgresql://u@/d?host=/run/postgresql"
+    target = parse("postgresql://u@/d?host=a:1&host=b:2")
+    assert str(target) == "postgresql://u@/d?host=a:1&host=b:2"
+    target.learn(username="u", password="", host="b", port=2, database="d")
+    assert str(target) == "postgresql://u@b:2/d"
+    target = parse("postgresql://u@h/d")
+    target.learn(username="u", password="", host="h", port=5432, database="d")
+    assert str(target) == "postgresql://u@h/d"
+
+
+def test_relative_paths_start_where_the_dsn_stands(tmp_path: Path) -> None:
+    target = parse_dsn("postgresql:///d?sslrootcert=ca.pem&sslcert=~/c.pem", origin="T", directory=tmp_path)
+    assert target.connect_args == {"sslrootcert": f"{tmp_path}/ca.pem", "sslcert": str(Path.home() / "c.pem")}
+    assert parse("postgresql:///d?sslrootcert=system").connect_args == {"sslrootcert": "system"}
+    with pytest.raises(UsageError, match=f"ssl_ca {tmp_path}/ca.pem"):
+        parse_dsn("mysql:///d?ssl_ca=ca.pem", origin="T", directory=tmp_path)

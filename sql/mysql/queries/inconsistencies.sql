@@ -31,15 +31,18 @@ FROM (
     CASE WHEN e.status IN ('succeeded', 'failed', 'retrying') AND e.attempts < 1
       THEN 'has a result of a run and was never begun' END,
     CASE WHEN (e.attempts > 0) <> (e.started_at IS NOT NULL) THEN 'attempts and started_at disagree' END,
-    CASE WHEN e.attempts <> coalesce(n.attempts, 0) THEN 'counts another number of attempts than there are' END,
-    CASE WHEN e.status IN ('running', 'cancel_requested') AND a.id IS NULL AND e.attempts > 0
+    CASE WHEN e.attempts <> count(a.id) THEN 'counts another number of attempts than there are' END,
+    CASE WHEN e.status IN ('running', 'cancel_requested') AND e.attempts > 0
+      AND coalesce(max(a.attempt_no = e.attempts), 0) = 0
       THEN 'its latest attempt is missing' END,
-    CASE WHEN e.status IN ('running', 'cancel_requested') AND a.status <> 'running'
+    CASE WHEN e.status IN ('running', 'cancel_requested') AND max(a.attempt_no = e.attempts AND a.status <> 'running')
       THEN 'runs and its latest attempt does not' END,
-    CASE WHEN e.status IN ('running', 'cancel_requested') AND a.lease_token <> e.lease_token
+    CASE WHEN e.status IN ('running', 'cancel_requested')
+      AND max(a.attempt_no = e.attempts AND a.lease_token <> e.lease_token)
       THEN 'its latest attempt has another lease' END,
-    CASE WHEN coalesce(n.running, 0) > CASE WHEN e.status IN ('running', 'cancel_requested') AND a.status = 'running'
-      THEN 1 ELSE 0 END THEN 'has an attempt that runs beside it' END,
+    CASE WHEN max(a.status = 'running'
+      AND NOT (e.status IN ('running', 'cancel_requested') AND a.attempt_no = e.attempts))
+      THEN 'has an attempt that runs beside it' END,
     CASE WHEN e.finished_at < e.started_at - INTERVAL 5 MINUTE OR e.finished_at < e.created_at - INTERVAL 5 MINUTE
       OR e.started_at < e.created_at - INTERVAL 5 MINUTE
       THEN 'its times are out of order' END,
@@ -51,15 +54,12 @@ FROM (
     CASE WHEN e.status = 'succeeded' AND (e.error IS NOT NULL AND JSON_TYPE(e.error) <> 'NULL')
       THEN 'has succeeded with an error' END) AS problems
   FROM onestep_executions e
-  LEFT JOIN (
-    SELECT execution_id, count(*) AS attempts, sum(CASE WHEN status = 'running' THEN 1 ELSE 0 END) AS running
-    FROM onestep_execution_attempts GROUP BY execution_id
-  ) n ON n.execution_id = e.id
-  LEFT JOIN onestep_execution_attempts a ON a.execution_id = e.id AND a.attempt_no = e.attempts
+  LEFT JOIN onestep_execution_attempts a ON a.execution_id = e.id
   WHERE 1 = 1
   -- @if namespace: AND e.namespace = :namespace
   -- @if task: AND e.task_name = :task
+  GROUP BY e.id
+  HAVING problems <> ''
 ) found
-WHERE found.problems <> ''
 ORDER BY found.updated_at DESC, found.execution_id
 LIMIT :limit
