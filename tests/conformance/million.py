@@ -30,15 +30,15 @@ _TASK = "concat('task-', i % 5)"
 def make_million(database: Database) -> None:
     """Create the pair with FINISHED executions over the last 29 days, LIVE others, and an attempt of each that began."""
     create_pair(database)
-    rebuild = _drop_indexes(database)
-    with _without_redo_log(database):
+    rebuild = drop_indexes(database)
+    with without_redo_log(database):
         fill(database, 1, FINISHED + LIVE)
         database.execute(*rebuild)
     gather_statistics(database)
 
 
 @contextlib.contextmanager
-def _without_redo_log(database: Database) -> Iterator[None]:
+def without_redo_log(database: Database) -> Iterator[None]:
     """MySQL of our own needs two thirds of the time without; one that somebody gave us is not ours to endanger."""
     if database.server.name != "mysql" or database.server.directory is None:
         yield
@@ -128,7 +128,7 @@ def fill(database: Database, first: int, last: int, step: int = 1) -> None:
             future.result()
 
 
-def _drop_indexes(database: Database) -> list[str]:
+def drop_indexes(database: Database) -> list[str]:
     """Drop what is made more quickly afterwards, foreign keys included, and return the statements that make it."""
     if database.server.family == "postgresql":
         found = database.execute(
