@@ -21,7 +21,9 @@ class Latency:
     claimed: int
 
 
-def time_claims(dsn: str, *, task: str, namespace: str = "ns-0", limit: int = 4, runs: int = 7, budget_s: float = 20) -> Latency:
+def time_claims(
+    dsn: str, *, task: str, namespace: str = "ns-0", limit: int = 4, runs: int = 7, budget_s: float = 20
+) -> Latency:
     """Claim `runs` times, or as often as fits into `budget_s`, after one claim that is not counted."""
     return asyncio.run(_time_claims(dsn, task, namespace, limit, runs, budget_s))
 

@@ -42,10 +42,33 @@ def build(database: Database, shape: Shape) -> None:
     gather_statistics(database)
 
 
-def queue(database: Database, count: int, task: str = "task-0", namespace: str = "ns-0", expiring: float = 0.0) -> None:
-    """Add `count` queued executions of one task, due since a moment ago, in random order of ids."""
+def clear_live(database: Database) -> None:
+    """Take away what queue() and workers left that has not ended."""
+    leased = "status IN ('queued', 'retrying', 'running', 'cancel_requested')"
+    database.execute(f"DELETE FROM {EXECUTIONS} WHERE {leased}")
+
+
+def queue(
+    database: Database,
+    count: int,
+    task: str = "task-0",
+    namespace: str = "ns-0",
+    expiring: float = 0.0,
+    scattered: bool = False,
+) -> None:
+    """Add `count` queued executions of one task, due since a moment ago, in random order of ids.
+
+    `scattered` (PostgreSQL): into room that as many finished rows left all over the table, as retention does.
+    """
+    if scattered and count:
+        some = f"SELECT id FROM {EXECUTIONS} WHERE finished_at IS NOT NULL ORDER BY md5(id::text) LIMIT {count}"
+        database.execute(f"DELETE FROM {EXECUTIONS} WHERE id IN ({some})", f"VACUUM {EXECUTIONS}", f"VACUUM {ATTEMPTS}")
     postgresql = database.server.family == "postgresql"
-    ago = "now() - make_interval(secs => 60 + i * 0.001)" if postgresql else "UTC_TIMESTAMP(6) - INTERVAL 60000000 - i * 1000 MICROSECOND"
+    ago = (
+        "now() - make_interval(secs => 60 + i * 0.001)"
+        if postgresql
+        else "UTC_TIMESTAMP(6) - INTERVAL 60000000 - i * 1000 MICROSECOND"
+    )
     later = "now() + interval '1 day'" if postgresql else "UTC_TIMESTAMP(6) + INTERVAL 1 DAY"
     uuid = "gen_random_uuid()" if postgresql else "insert(insert(lower(hex(random_bytes(16))), 13, 1, '4'), 17, 1, '8')"
     row = {
@@ -78,10 +101,14 @@ def _insert(database: Database, shape: Shape, first: int, last: int) -> None:
 
     step = 0xFFFFFFFFFFF // max(1, shape.finished)
     hexed = f"lpad(to_hex(i * {step}), 11, '0')" if postgresql else f"lpad(lower(hex(i * {step})), 11, '0')"
-    uuid = f"({hexed} || '040008000' || lpad(to_hex(i), 12, '0'))::uuid" if postgresql else (
-        f"concat({hexed}, '040008000', lpad(lower(hex(i)), 12, '0'))"
+    uuid = (
+        f"({hexed} || '040008000' || lpad(to_hex(i), 12, '0'))::uuid"
+        if postgresql
+        else (f"concat({hexed}, '040008000', lpad(lower(hex(i)), 12, '0'))")
     )
-    status = f"CASE {moment} % 20 WHEN 0 THEN 'failed' WHEN 1 THEN 'cancelled' WHEN 2 THEN 'expired' ELSE 'succeeded' END"
+    status = (
+        f"CASE {moment} % 20 WHEN 0 THEN 'failed' WHEN 1 THEN 'cancelled' WHEN 2 THEN 'expired' ELSE 'succeeded' END"
+    )
     text = f"concat('{{\"text\": \"', repeat('x', {shape.payload}), '\"}}')" + ("::jsonb" if postgresql else "")
     execution = {
         "id": uuid,
@@ -123,7 +150,9 @@ def _run(database: Database, table: str, row: dict[str, str], first: int, last: 
     if last <= first:
         return
     if database.server.family == "postgresql":
-        database.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM generate_series({first}::bigint, {last - 1}) AS s(i)")
+        database.execute(
+            f"INSERT INTO {table} ({names}) SELECT {values} FROM generate_series({first}::bigint, {last - 1}) AS s(i)"
+        )
         return
     recursion = "max_recursive_iterations" if database.server.name == "mariadb" else "cte_max_recursion_depth"
     series = f"WITH RECURSIVE s(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM s WHERE i < {last - 1})"

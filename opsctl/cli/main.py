@@ -36,6 +36,10 @@ COMMANDS = {
         "opsctl.cli.query:query",
         "Look into the live pair by ready queries, and by your own.",
     ),
+    "tune": (
+        "opsctl.cli.tune:tune",
+        "Keep claims quick however large the tables grow.",
+    ),
     "grants": (
         "opsctl.cli.grants:grants",
         "Least rights for each role, as SQL.",

@@ -24,7 +24,7 @@ from opsctl.cli.options import (
     prepare_completion,
 )
 from opsctl.cli.output import clear_screen, show, show_rows, show_text
-from opsctl.cli.progress import waiting
+from opsctl.cli.progress import Progress
 from opsctl.db import Session, open_session
 from opsctl.errors import OpsctlError, Unreachable, UsageError
 from opsctl.ops.queries import Prepared, explain_query, prepare_query, run_query
@@ -200,7 +200,7 @@ def _show_plan(plan: Rows, form: str, facts: Mapping[str, Any]) -> None:
 
 def _show(session: Session, prepared: Prepared, form: str, *, allow_scan: bool, watching: bool = False) -> None:
     started = time.monotonic()
-    with waiting(prepared.query.name):
+    with Progress(prepared.query.name):
         rows = run_query(session, prepared, allow_scan=allow_scan)
     facts = {
         "query": prepared.query.name,

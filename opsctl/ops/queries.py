@@ -27,6 +27,8 @@ _COST_UNASKED = 100_000.0
 _NO_PLAN = re.compile(r"[\s(]*SHOW\b", re.IGNORECASE)
 _JOINS = ("Nested Loop", "Hash Join", "Merge Join")
 _SERVERS_OWN = re.compile(r"`?(?:performance_schema|information_schema|sys)`?\.", re.IGNORECASE)
+#: An index that no stock table has: opsctl tune makes it.
+_OPERATIONAL = re.compile(r"\bix_\w+_(ready|overdue|finished)\b")
 _RIGHT_IS_MISSING = (1142, 1143, 1227, 1370, "42501")
 _SEEN_ON_MYSQL = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name"
 #: The last is PostgreSQL's word for a WITH that changes rows, in a cursor.
@@ -161,6 +163,9 @@ def _explain(session: Session, prepared: Prepared, explain: str) -> Rows:
 def _way_round(query: Query) -> str:
     anyway = "add --allow-scan if the server has the time for it"
     if query.index and not query.index.startswith("none"):
+        if operational := _OPERATIONAL.search(query.index):
+            makes_it = f"opsctl tune apply --only {operational[1]} makes it if it is missing"
+            return f"{query.index} should serve it: {makes_it}; or narrow it with -p, or {anyway}"
         return f"{query.index} should serve it: see whether it is there with opsctl verify-schema; or {anyway}"
     if query.params:
         return f"{anyway}, or narrow it: opsctl query show {query.name} lists its parameters"

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from opsctl.dialects import AnyDialect
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.schema.findings import Finding
 from opsctl.schema.fix import Fixer
 from opsctl.schema.model import Table
+from opsctl.schema.operational import Operational
 
 
 class Comparison:
     """An expected and a live table, and how names compare and fixes are written on their server."""
 
-    def __init__(self, dialect: AnyDialect, expected: Table, live: Table) -> None:
+    def __init__(
+        self,
+        dialect: AnyDialect,
+        expected: Table,
+        live: Table,
+        operational: Sequence[Operational] = (),
+        recorded: Collection[str] | None = None,
+    ) -> None:
+        #: The operational indexes of this table, and those that the version record names; None: it could not be read.
+        self.operational = operational
+        self.recorded = recorded
         self.expected = expected
         self.live = live
         self.fixer = Fixer(dialect, live)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from opsctl.schema.comparison import Comparison
+from opsctl.schema.diff_operational import about_hidden, is_operational
 from opsctl.schema.expressions import describe, same_meaning
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding
 from opsctl.schema.model import Index, IndexPart
@@ -44,7 +45,7 @@ def compare_indexes(c: Comparison) -> Iterator[Finding]:
         else:
             yield _missing_index(c, wanted)
     for name, index in by_name.items():
-        if name not in taken:
+        if name not in taken and not is_operational(c, index):
             yield _extra_index(c, index)
 
 
@@ -96,6 +97,8 @@ def _index_details(c: Comparison, wanted: Index, live: Index) -> Iterator[Findin
 
 def _changed_index(c: Comparison, wanted: Index, live: Index) -> Finding:
     differences = _index_differences(c, wanted, live)
+    if differences == ["visible"] and (hidden := about_hidden(c, wanted, live)) is not None:
+        return hidden
     if differences == ["visible"]:
         message = f"is hidden from the optimizer: {wanted.meaning}"
     elif differences == ["valid"]:

@@ -8,6 +8,7 @@ sql/<dialect>/indexes/ holds one file for each, whose header says what it is for
     --
     -- @serves claim, counts
     -- @needs another
+    -- @optional
     -- @hides ix_onestep_executions_claim
     -- @writes submit 1, claim 2, heartbeat 0, complete 2
     CREATE INDEX …
@@ -40,12 +41,17 @@ _CREATE = re.compile(
 )
 
 
+def revision_of(name: str) -> str:
+    """Return the revision of the operational index `name` in Alembic's branch `indexes`."""
+    return f"indexes_{name.replace('-', '_')}_0001"
+
+
 @dataclass(frozen=True)
 class Operational:
     """One operational index of a pair, or the hiding of a stock index (`hides` and no `index`).
 
     `statement` makes it online, with the names of the pair; `writes` are index entries more for each act of onestep;
-    `needs` names the other that must be there first.
+    `needs` names the other that must be there first; an `optional` one pays in some deployments only.
     """
 
     name: str
@@ -57,6 +63,7 @@ class Operational:
     index: Index | None = None
     hides: str | None = None
     needs: str | None = None
+    optional: bool = False
 
     @property
     def object(self) -> str:
@@ -66,7 +73,7 @@ class Operational:
     @property
     def revision(self) -> str:
         """Its revision in Alembic's branch `indexes`."""
-        return f"indexes_{self.name.replace('-', '_')}_0001"
+        return revision_of(self.name)
 
     def found_in(self, table: Table) -> Index | None:
         """Return the index of `table` that does its work, whatever its name: the same columns, or these and more behind.
@@ -127,6 +134,7 @@ def _parse(name: str, text: str, dialect: AnyDialect) -> Operational:
         index=None if "hides" in facts else _index(statement, dialect),
         hides=facts.get("hides"),
         needs=facts.get("needs"),
+        optional="optional" in facts,
     )
 
 
@@ -147,7 +155,9 @@ def _for_pair(found: Operational, dialect: AnyDialect, pair: Pair, schema: str |
     changed = pair != Pair() or schema is not None
     return replace(
         found,
-        statement=rename(found.statement, quoted, lambda name: name, family_of(dialect.name)) if changed else found.statement,
+        statement=rename(found.statement, quoted, lambda name: name, family_of(dialect.name))
+        if changed
+        else found.statement,
         index=replace(found.index, name=names[found.index.name]) if found.index is not None else None,
         hides=names[found.hides] if found.hides else None,
     )

@@ -11,12 +11,14 @@ from opsctl.dialects.base import Server
 from opsctl.dialects.mariadb import MariaDB
 from opsctl.dialects.names import Pair, validate_pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.errors import UsageError
+from opsctl.errors import Guarded, StatementRefused, UsageError
 from opsctl.schema import read_mysql, read_postgresql
 from opsctl.schema.diff import compare_table
 from opsctl.schema.expected import UUID_CHAR, UUID_NATIVE, VERSION, expected_pair
 from opsctl.schema.findings import ERROR, INFO, WARNING, Finding, at_least
 from opsctl.schema.model import Table, Unread
+from opsctl.schema.operational import load_operational
+from opsctl.schema.versions import read_versions, recorded_indexes, version_table
 
 MATCH = "match"
 DRIFT = "drift"
@@ -101,8 +103,19 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
     expected = expected_pair(dialect, pair, uuid_type=uuid_type)
     findings: list[Finding] = []
     unread: list[tuple[str, Unread]] = []
+    where = live[0].options.get("schema") if live[0] is not None else None
+    operational = load_operational(dialect, pair, where)
+    recorded = _recorded_indexes(session, pair, where) if live[0] is not None else None
+    if (
+        recorded is None
+        and live[0] is not None
+        and any(item.is_hidden_in(live[0]) for item in operational if item.hides)
+    ):
+        reason = "the account has no SELECT on it, or it is not opsctl's: whether an index was hidden on purpose is not known"
+        unread.append((pair.executions, Unread(version_table(pair), "record", reason)))
     for wanted, table in zip(expected, live, strict=True):
-        findings += compare_table(dialect, wanted, table)
+        extra = (operational, recorded) if wanted is expected[0] else ((), None)
+        findings += compare_table(dialect, wanted, table, *extra)
         unread += [(wanted.name, fact) for fact in (table.unread if table is not None else ())]
     findings = [
         replace(finding, message=f"{finding.message}; {_way_back(session, pair, live, finding.table, schema)}")
@@ -126,6 +139,15 @@ def verify_pair(session: Session, pair: Pair, *, schema: str | None = None) -> V
         made_by=made_by,
         schema=next(iter(schemas)) if len(schemas) == 1 else None,
     )
+
+
+def _recorded_indexes(session: Session, pair: Pair, schema: str | None) -> frozenset[str] | None:
+    """Return the operational indexes on record, none without a record; None where it cannot be read."""
+    try:
+        return recorded_indexes(read_versions(session, pair, schema=schema))
+    except (StatementRefused, Guarded):
+        session.rollback()
+        return None
 
 
 def _qualified_keys(executions: Table | None, attempts: Table | None) -> Table | None:

@@ -1,8 +1,13 @@
-"""The version record of a pair: Alembic's, in a table of the pair's own, on the branch `tables`."""
+"""The version record of a pair: Alembic's, in a table of the pair's own, on the branches `tables` and `indexes`.
+
+The branch `indexes` begins with the empty `indexes_0001`; each operational index is a revision of its own behind it, so that
+the record says which of them stand.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opsctl.db import Session
@@ -11,12 +16,15 @@ from opsctl.dialects.names import Pair, derive_name
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import Guarded, StatementRefused
 from opsctl.resources import find_resource
+from opsctl.schema.operational import NAMES, revision_of
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 TABLES_HEAD = "tables_0001"
-KNOWN_REVISIONS = frozenset((TABLES_HEAD,))
+INDEXES_BASE = "indexes_0001"
+INDEX_REVISIONS: Mapping[str, str] = {name: revision_of(name) for name in NAMES}
+KNOWN_REVISIONS = frozenset((TABLES_HEAD, INDEXES_BASE, *INDEX_REVISIONS.values()))
 
 #: PostgreSQL's limit less the `_pkc` that Alembic puts behind the name of the version table's key.
 _VERSION_TABLE_LIMIT = 59
@@ -97,6 +105,33 @@ def forget_sql(dialect: AnyDialect, pair: Pair, *, schema: str | None) -> str:
     """Return the statement of `forget_tables`."""
     quoted = qualified(dialect, version_table(pair), schema)
     return f"DELETE FROM {quoted} WHERE version_num LIKE 'tables\\_%'"  # noqa: S608 (quoted)
+
+
+def recorded_indexes(revisions: Collection[str] | None) -> frozenset[str]:
+    """Return the names of the operational indexes among the revisions on record."""
+    return frozenset(name for name, revision in INDEX_REVISIONS.items() if revision in (revisions or ()))
+
+
+def record_indexes(session: Session, pair: Pair, names: Collection[str], *, schema: str | None) -> None:
+    """Have exactly the operational indexes `names` on record, in the session's transaction; the caller commits.
+
+    Makes the version table when there is none, as Alembic does. The branch `tables` stays as it is.
+    """
+    from alembic.runtime.migration import MigrationContext
+
+    recorded = read_versions(session, pair, schema=schema)
+    if recorded is None:
+        options = {"version_table": version_table(pair), "version_table_schema": schema}
+        with session.guarded():
+            context = MigrationContext.configure(session.connection, opts=options)
+            context._ensure_version_table()
+    quoted = qualified(session.dialect, version_table(pair), schema)
+    had = {revision for revision in recorded or () if revision == INDEXES_BASE or revision in INDEX_REVISIONS.values()}
+    wanted = {INDEX_REVISIONS[name] for name in names}
+    for revision in sorted(had - wanted):
+        session.rows(f"DELETE FROM {quoted} WHERE version_num = :revision", revision=revision)  # noqa: S608 (quoted)
+    for revision in sorted(wanted - had):
+        session.rows(f"INSERT INTO {quoted} (version_num) VALUES (:revision)", revision=revision)  # noqa: S608 (quoted)
 
 
 def upgrade_sql(

@@ -35,7 +35,7 @@ from opsctl.rows import Json, Rows
 def fake(output, watching, wait):
     rows = eval(open("rows", encoding="utf-8").read())
     if wait:
-        with progress.waiting("looking at \\x1b[31m" + "everything " * 20):
+        with progress.Progress("looking at \\x1b[31m" + "everything " * 20):
             sys.stdin.readline()
     for _ in range(1 + watching):
         show_rows(rows, options.find_output(output), {"query": "fake"}, watching=watching)

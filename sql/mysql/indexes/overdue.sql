@@ -4,6 +4,7 @@
 -- poll of every worker. It pays only where tens of thousands wait for long. created_at keeps the entries of finished rows
 -- in the order in which they are written.
 --
+-- @optional
 -- @serves overdue search
 -- @writes submit 1, claim 2, heartbeat 0, complete 2
 CREATE INDEX ix_onestep_executions_overdue

@@ -1,8 +1,8 @@
 -- recent-failures: what failed lately, by kind of error
 --
--- Counts failed executions that were created within the time given: no stock index knows when one finished. With a
--- namespace this reads what was created there since then; without one it reads the whole table. Next: attempts of
--- last_execution_id.
+-- Counts failed executions that were created within the time given: no stock index knows when one finished (throughput
+-- counts by finish time). With a namespace this reads what was created there since then; without one it reads the
+-- whole table. Next: attempts of last_execution_id.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

@@ -1,0 +1,153 @@
+"""How large an index will be, and whether the server has room for it: its disk, and InnoDB's log of an online build."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from opsctl.db import Session
+from opsctl.dialects.postgresql import PostgreSQL
+from opsctl.errors import OpsctlError
+from opsctl.ops.tune.steps import Live
+from opsctl.schema.model import Index
+from opsctl.schema.versions import qualified
+
+#: A sorted build fills InnoDB's pages to 15/16 and PostgreSQL's to 90 %; pages above the leaves are a hundredth.
+_FILL_INNODB, _FILL_POSTGRESQL = 15 / 16 * 0.98, 0.89
+#: What a build sorts outside of the index goes through files of its own, as large again.
+_WITH_SORT_FILES = 2.0
+#: A second or so of DML, as a table that is busy has it, must fit many times over.
+_SAMPLE = 1000
+_VARIABLE = {"namespace", "task_name", "status", "worker_id"}
+_LOOPBACK = ("127.", "::1", "localhost", "/")
+
+
+@dataclass(frozen=True)
+class Size:
+    """An estimate: `rows` entries, `bytes` of index."""
+
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"about {format_bytes(self.bytes)}"
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where the server keeps the table, and what is free there; `free` is None where this machine cannot see it."""
+
+    directory: str | None
+    free: int | None
+
+
+def estimate_rows(session: Session, live: Live) -> int:
+    """Return the server's own estimate of the executions table's rows; it may be off by half on MySQL."""
+    if isinstance(session.dialect, PostgreSQL):
+        name = qualified(session.dialect, live.pair.executions, live.schema)
+        found = session.scalar("SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass(:name)", name=name)
+        if found is not None and found >= 0:
+            return int(found)
+        # Never analyzed: the planner's own guess by the table's pages.
+        [row] = session.rows("SELECT pg_relation_size(to_regclass(:name)) / greatest(1, 300) AS rows", name=name)
+        return int(row["rows"])
+    return int(
+        session.scalar(
+            "SELECT table_rows FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
+            name=live.pair.executions,
+        )
+        or 0
+    )
+
+
+def estimate_size(session: Session, live: Live, index: Index, rows: int) -> Size:
+    """Return how large `index` will be when it is built, from the lengths in a sample of rows."""
+    postgresql = isinstance(session.dialect, PostgreSQL)
+    if postgresql and index.predicate and "queued" in index.predicate:
+        rows = _live_rows(session, live, rows)
+    lengths = _sample_lengths(session, live, [part.name for part in index.parts if part.name in _VARIABLE])
+    width = 0.0
+    for part in index.parts:
+        if part.name in _VARIABLE:
+            width += lengths.get(part.name, 12.0) + 1
+        else:
+            width += (16.0 if part.name == "id" and postgresql else 0.0) if part.name == "id" else 8.0
+    if postgresql:
+        return Size(rows, round(rows * (8 + 4 + -(-width // 8) * 8) / _FILL_POSTGRESQL) + 16384)
+    ids = next((column.type for column in live.table.columns if column.name.lower() == "id"), "char(32)")
+    return Size(rows, round(rows * (width + (16 if ids == "uuid" else 32) + 6 + 3) / _FILL_INNODB) + 16384)
+
+
+def _live_rows(session: Session, live: Live, rows: int) -> int:
+    """What waits, as far as the partial claim index's own statistics tell."""
+    claim = qualified(
+        session.dialect, session.dialect.derived_names(live.pair)["ix_onestep_executions_claim"], live.schema
+    )
+    found = session.scalar("SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass(:name)", name=claim)
+    return min(rows, int(found)) if found is not None and found >= 0 else rows
+
+
+def _sample_lengths(session: Session, live: Live, columns: list[str]) -> dict[str, float]:
+    if not columns:
+        return {}
+    table = qualified(session.dialect, live.pair.executions, live.schema)
+    picked = ", ".join(columns)
+    averages = ", ".join(f"avg(octet_length({column})) AS {column}" for column in columns)
+    sample = f"SELECT {averages} FROM (SELECT {picked} FROM {table} LIMIT {_SAMPLE}) s"  # noqa: S608 (quoted, own columns)
+    [row] = session.rows(sample)
+    return {name: float(value) for name, value in zip(row.names, row.values, strict=True) if value is not None}
+
+
+def find_room(session: Session) -> Room:
+    """Return what is free where the server keeps its data, when it runs on this machine; else say nothing of it."""
+    try:
+        directory = _data_directory(session)
+    except OpsctlError:
+        session.rollback()
+        return Room(None, None)
+    if directory is None or not _is_here(session):
+        return Room(directory, None)
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return Room(directory, None)
+    return Room(directory, found.f_bavail * found.f_frsize)
+
+
+def bytes_needed(sizes: list[Size]) -> int:
+    """Return what must be free for building these one after the other: all of them, and the sort files of the largest."""
+    return sum(size.bytes for size in sizes) + round(max((s.bytes for s in sizes), default=0) * (_WITH_SORT_FILES - 1))
+
+
+def online_log_limit(session: Session) -> int | None:
+    """Return innodb_online_alter_log_max_size in bytes: what may be written while one index is built. None elsewhere."""
+    if isinstance(session.dialect, PostgreSQL):
+        return None
+    return int(session.scalar("SELECT @@GLOBAL.innodb_online_alter_log_max_size"))
+
+
+def _data_directory(session: Session) -> str | None:
+    if isinstance(session.dialect, PostgreSQL):
+        readable = "SELECT pg_has_role('pg_read_all_settings', 'USAGE')"
+        return str(session.scalar("SHOW data_directory")) if session.scalar(readable) else None
+    return str(session.scalar("SELECT @@GLOBAL.datadir"))
+
+
+def _is_here(session: Session) -> bool:
+    host = session.target.url.host or "localhost"
+    if not host.startswith(_LOOPBACK):
+        return False
+    if isinstance(session.dialect, PostgreSQL):
+        return True
+    # A tunnel ends on loopback too.
+    return str(session.scalar("SELECT @@GLOBAL.hostname")) == socket.gethostname()
+
+
+def format_bytes(number: float) -> str:
+    """Return a size as people say it: 640 KiB, 1.2 GiB."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:,.0f} {unit}" if number >= 10 or unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:,.1f} TiB"
