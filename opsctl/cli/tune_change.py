@@ -20,7 +20,7 @@ from opsctl.ops.tune.change import Done, apply_indexes, estimate_demand, require
 from opsctl.ops.tune.online import Patience
 from opsctl.ops.tune.replicas import find_replicas, may_see_replicas
 from opsctl.ops.tune.room import format_bytes
-from opsctl.ops.tune.steps import Live, Step, plan_apply, plan_revert, read_live, require_changeable
+from opsctl.ops.tune.steps import Change, Live, group_steps, plan_apply, plan_revert, read_live, require_changeable
 from opsctl.rows import Rows
 from opsctl.schema.operational import NAMES
 
@@ -116,7 +116,7 @@ def apply(
         if not steps:
             click.echo(_nothing(live, chosen, named=bool(names)))
             return errors.EXIT_YES
-        require_changeable(session, live, steps)
+        require_changeable(session, live)
         demand = estimate_demand(session, live, steps)
         require_room(session, demand)
         notes = [f"{name}: {size}, {size.rows:,} entries" for name, size in demand.sizes.items()]
@@ -124,7 +124,7 @@ def apply(
             notes.append(
                 f"needs {format_bytes(demand.needed)} of disk on the server, whose free space cannot be seen from here"
             )
-        _prepare(session, place, steps, notes, dry_run=dry_run, yes=yes)
+        _prepare(session, place, group_steps(session, live, steps), notes, dry_run=dry_run, yes=yes)
         if dry_run:
             return errors.EXIT_YES
         audit = Audit(line_writer(stream), "tune apply", session, place.pair)
@@ -175,8 +175,8 @@ def revert(
         if not steps:
             click.echo(f"nothing to do: {live.pair.executions} has none of {', '.join(chosen)}")
             return errors.EXIT_YES
-        require_changeable(session, live, steps)
-        _prepare(session, place, steps, [], dry_run=dry_run, yes=yes)
+        require_changeable(session, live)
+        _prepare(session, place, group_steps(session, live, steps), [], dry_run=dry_run, yes=yes)
         if dry_run:
             return errors.EXIT_YES
         audit = Audit(line_writer(stream), "tune revert", session, place.pair)
@@ -203,7 +203,9 @@ def _advise(session: Session, place: Any, task: str | None, limit_s: float) -> A
         return advise_indexes(session, place.pair, schema=place.schema, namespace=namespace, task=task, limit_s=limit_s)
 
 
-def _prepare(session: Session, place: Any, steps: list[Step], notes: list[str], *, dry_run: bool, yes: bool) -> None:
+def _prepare(
+    session: Session, place: Any, changes: list[Change], notes: list[str], *, dry_run: bool, yes: bool
+) -> None:
     """Show what would be done; without --dry-run, ask."""
     where = f"{place.target} ({session.server})"
     replicas = find_replicas(session)
@@ -217,19 +219,21 @@ def _prepare(session: Session, place: Any, steps: list[Step], notes: list[str], 
         click.echo(f"-- {where}: this would")
         for note in notes:
             click.echo(f"-- {note}")
-        for step in steps:
-            click.echo(f"\n-- {step.what}")
-            for statement in step.statements:
+        for change in changes:
+            click.echo("")
+            for step in change.steps:
+                click.echo(f"-- {step.what}")
+            for statement in change.statements:
                 click.echo(f"{statement};")
         return
     for note in notes:
         state.say(note)
-    confirm(where, "; ".join(step.what for step in steps), yes=yes)
+    confirm(where, "; ".join(change.what for change in changes), yes=yes)
 
 
 def _run(progress: Progress, done: Iterable[Done]) -> None:
     for one in done:
-        progress.note(f"done in {one.seconds:.1f} s: {one.step.what}")
+        progress.note(f"done in {one.seconds:.1f} s: {one.change.what}")
 
 
 def _nothing(live: Live, chosen: tuple[str, ...], *, named: bool) -> str:

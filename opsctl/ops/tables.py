@@ -23,14 +23,20 @@ from opsctl.ops.audit import Audit
 from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
 from opsctl.schema.findings import WARNING, at_least
 from opsctl.schema.grants import missing_creation_rights
+from opsctl.schema.operational import Operational, load_operational
+from opsctl.schema.sizes import estimate_rows
 from opsctl.schema.taken import taken_names
 from opsctl.schema.verify import DRIFT, Verification, uuid_type_of, verify_pair
 from opsctl.schema.versions import (
+    INDEX_REVISIONS,
     TABLES_HEAD,
     forget_sql,
     forget_tables,
     load_alembic,
+    qualified,
     read_versions,
+    record_indexes,
+    recorded_indexes,
     upgrade_sql,
     upgrade_tables,
     version_table,
@@ -42,19 +48,23 @@ SCHEMA_FILE = "V1__tracked_execution.sql"
 CREATE = "create"
 COMPLETE = "complete"
 ADOPT = "adopt"
+INDEX = "index"
 NOTHING = "nothing"
 REFUSE = "refuse"
 
 #: "already exists", from servers where a process that does not take onestep's lock came in between.
 _EXISTS = (1050, "42P07", "23505")
 _ATTEMPTS_AT_RACE = 2
+#: A table of so many rows is indexed in a moment.
+_SMALL = 10_000
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What init-tables has to do. `action` is create, complete, adopt, nothing or refuse.
+    """What init-tables has to do. `action` is create, complete, adopt, index, nothing or refuse.
 
-    `statements` are the DDL without the record; `schema` is where they go on PostgreSQL; `recorded` the revisions on
+    `statements` are the DDL of the tables without the record; `indexes` the operational indexes that were asked for and
+    do not hold, `on_record` those that will be on record; `schema` is where they go on PostgreSQL; `recorded` the revisions on
     record, None without a record table; `stale_record` that the record speaks of tables which are gone.
     """
 
@@ -65,30 +75,48 @@ class Plan:
     schema: str | None
     recorded: frozenset[str] | None
     stale_record: bool
+    indexes: tuple[Operational, ...] = ()
+    on_record: frozenset[str] = frozenset()
+
+    @property
+    def index_statements(self) -> tuple[str, ...]:
+        """The statements of `indexes`: on a new or a small table nothing needs CONCURRENTLY, which no transaction takes."""
+        return tuple(item.statement.replace("CREATE INDEX CONCURRENTLY", "CREATE INDEX") for item in self.indexes)
 
     @property
     def summary(self) -> str:
         """What is to be done, or why nothing is, in one line for the operator."""
         pair = self.verification.pair
         both = f"{pair.executions} and {pair.attempts}{self._where}"
-        return {
-            CREATE: f"create {both}, as {VERSION_TITLE}, and the version record {self.record}",
-            COMPLETE: f"create {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}: the other of the pair is right",
-            ADOPT: f"adopt {both}: they are right, their version goes on record in {self.record}",
-            NOTHING: f"nothing to do: {both} are there, right and on record as {VERSION_TITLE}",
-            REFUSE: f"{both} differ from {VERSION_TITLE}; nothing was changed",
-        }[self.action]
+        return self._with_indexes(
+            {
+                INDEX: f"give {both} operational indexes",
+                CREATE: f"create {both}, as {VERSION_TITLE}, and the version record {self.record}",
+                COMPLETE: f"create {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}: the other of the pair is right",
+                ADOPT: f"adopt {both}: they are right, their version goes on record in {self.record}",
+                NOTHING: f"nothing to do: {both} are there, right and on record as {VERSION_TITLE}",
+                REFUSE: f"{both} differ from {VERSION_TITLE}; nothing was changed",
+            }[self.action]
+        )
 
     @property
     def done(self) -> str:
         """What was done, in one line."""
         pair = self.verification.pair
         both = f"{pair.executions} and {pair.attempts}{self._where}"
-        return {
-            CREATE: f"created {both}, as {VERSION_TITLE}; on record in {self.record}",
-            COMPLETE: f"created {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}; on record in {self.record}",
-            ADOPT: f"adopted {both}: on record as {VERSION_TITLE} in {self.record}",
-        }.get(self.action, self.summary)
+        if self.action in (NOTHING, REFUSE):
+            return self.summary
+        return self._with_indexes(
+            {
+                INDEX: f"{both} have their operational indexes; on record in {self.record}",
+                CREATE: f"created {both}, as {VERSION_TITLE}; on record in {self.record}",
+                COMPLETE: f"created {', '.join(self.creates)}{self._where}, as {VERSION_TITLE}; on record in {self.record}",
+                ADOPT: f"adopted {both}: on record as {VERSION_TITLE} in {self.record}",
+            }[self.action]
+        )
+
+    def _with_indexes(self, text: str) -> str:
+        return f"{text}; indexes: {', '.join(item.name for item in self.indexes)}" if self.indexes else text
 
     @property
     def record(self) -> str:
@@ -100,13 +128,14 @@ class Plan:
         return f" in schema {self.schema}" if self.schema else ""
 
 
-def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool) -> Plan:
+def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool, with_indexes: bool = False) -> Plan:
     """Look, and decide what is to be done. Reads only.
 
     `names`: look too whether something else has a name that is needed. Without the locks, another process that makes the
-    pair in this moment can look like that.
+    pair in this moment can look like that. `with_indexes`: the recommended operational indexes are to stand as well.
 
-    Raises Guarded for a server that is too old and for a name that something else has, UsageError for a schema that does not exist, Undetermined when a fact
+    Raises Guarded for a server that is too old, for a name that something else has, and where indexes are asked for on a
+    table that has many rows already; UsageError for a schema that does not exist, Undetermined when a fact
     that decides could not be read, StatementRefused naming the rights that are missing.
     """
     require_supported(session.server)
@@ -135,6 +164,11 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
         action, sections = COMPLETE, ("executions",) if executions is None else ("attempts",)
     else:
         action = NOTHING if recorded and TABLES_HEAD in recorded else ADOPT
+    indexes, on_record = (
+        _plan_indexes(session, pair, verification, recorded, where) if with_indexes and action != REFUSE else ((), None)
+    )
+    if action == NOTHING and on_record is not None and (indexes or on_record - recorded_indexes(recorded)):
+        action = INDEX
     plan = Plan(
         action=action,
         verification=verification,
@@ -143,6 +177,8 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
         schema=where,
         recorded=recorded,
         stale_record=bool(sections) and bool(recorded) and TABLES_HEAD in (recorded or ()),
+        indexes=indexes,
+        on_record=recorded_indexes(recorded) if on_record is None else on_record,
     )
     if names and (taken := taken_names(session, pair, plan.creates, schema=where)):
         name, kind = next(iter(taken.items()))
@@ -150,9 +186,27 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
             f"{session.target}: the name {name} is needed and {kind} has it",
             "rename or drop that, or choose other table names",
         )
-    if action in (CREATE, COMPLETE, ADOPT):
+    if action in (CREATE, COMPLETE, ADOPT, INDEX):
         _require_rights(session, pair, plan, sections)
     return plan
+
+
+def _plan_indexes(
+    session: Session, pair: Pair, verification: Verification, recorded: frozenset[str] | None, schema: str | None
+) -> tuple[tuple[Operational, ...], frozenset[str]]:
+    """Return the recommended operational indexes that do not hold, and all that will be on record."""
+    table = verification.live[0]
+    wanted = [item for item in load_operational(session.dialect, pair, schema) if not item.optional]
+    missing = tuple(item for item in wanted if table is None or not item.holds_in(table))
+    if table is not None and missing:
+        rows = estimate_rows(session, pair, schema)
+        if rows > _SMALL:
+            raise Guarded(
+                f"{session.target}: {pair.executions} has about {rows:,} rows, too many to index beside a running application",
+                "opsctl tune apply does that online; leave --with-indexes out here",
+            )
+    own = {item.name for item in wanted if item not in missing and table is not None and item.is_own_in(table)}
+    return missing, recorded_indexes(recorded) | own | {item.name for item in missing}
 
 
 def plan_again_locked(session: Session, pair: Pair, *, schema: str | None) -> Plan:
@@ -174,6 +228,10 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
         schema=plan.schema,
         record_exists=plan.recorded is not None,
     ).strip()
+    if plan.indexes or plan.on_record - recorded_indexes(plan.recorded):
+        record += "\n\n" + "\n\n".join(
+            f"{statement};" for statement in (*plan.index_statements, *_record_statements(session, pair, plan))
+        )
     if plan.stale_record:
         record = f"{forget_sql(dialect, pair, schema=plan.schema)};\n\n{record}"
     if isinstance(dialect, PostgreSQL):
@@ -186,7 +244,13 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
     return f"{take}{record}\n\n{give}".rstrip() + "\n"
 
 
-def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
+def _record_statements(session: Session, pair: Pair, plan: Plan) -> list[str]:
+    new = sorted(INDEX_REVISIONS[name] for name in plan.on_record - recorded_indexes(plan.recorded))
+    table = qualified(session.dialect, version_table(pair), plan.schema)
+    return [f"INSERT INTO {table} (version_num) VALUES ('{revision}')" for revision in new]  # noqa: S608 (own names)
+
+
+def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit, with_indexes: bool = False) -> Plan:
     """Take onestep's locks, look again, and do what is then to be done; return that plan.
 
     Raises Unreachable when a lock is not had within the session's lock timeout. On any error PostgreSQL is as before;
@@ -196,7 +260,7 @@ def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit
     for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
         try:
             with _ddl_locks(session, pair):
-                return _apply_locked(session, pair, schema=schema, audit=audit)
+                return _apply_locked(session, pair, schema=schema, audit=audit, with_indexes=with_indexes)
         except StatementRefused as error:
             audit.record("failed", error=error.message)
             if error_code(error) not in _EXISTS or attempt == _ATTEMPTS_AT_RACE:
@@ -208,8 +272,8 @@ def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit
     raise AssertionError("unreachable")
 
 
-def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Audit) -> Plan:
-    plan = plan_tables(session, pair, schema=schema, names=True)
+def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Audit, with_indexes: bool) -> Plan:
+    plan = plan_tables(session, pair, schema=schema, names=True, with_indexes=with_indexes)
     before = sorted(plan.recorded or ())
     if plan.action in (NOTHING, REFUSE):
         return plan
@@ -218,6 +282,7 @@ def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Au
         action=plan.action,
         schema=plan.schema,
         creates=list(plan.creates),
+        indexes=[item.object for item in plan.indexes],
         record=plan.record,
         versions_before=before,
     )
@@ -226,6 +291,10 @@ def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Au
     if plan.stale_record:
         forget_tables(session, pair, schema=plan.schema)
     upgrade_tables(session, pair, list(plan.statements), schema=plan.schema)
+    for statement in plan.index_statements:
+        session.run(statement)
+    if plan.on_record != recorded_indexes(plan.recorded):
+        record_indexes(session, pair, plan.on_record, schema=plan.schema)
     after = verify_pair(session, pair, schema=plan.schema)
     if after.verdict == DRIFT:
         if session.dialect.transactional_ddl:
@@ -235,7 +304,11 @@ def _apply_locked(session: Session, pair: Pair, *, schema: str | None, audit: Au
             "opsctl verify-schema shows all of it; a setting or an event trigger of the server changes what is created",
         )
     session.commit()
-    audit.record("committed", action=plan.action, versions_after=sorted({*before, TABLES_HEAD}))
+    audit.record(
+        "committed",
+        action=plan.action,
+        versions_after=sorted({*before, TABLES_HEAD, *(INDEX_REVISIONS[name] for name in plan.on_record)}),
+    )
     return plan
 
 

@@ -85,6 +85,14 @@ class Operational:
         candidates = [live for live in table.indexes if live.valid and live.visible and self.does_the_work(live)]
         return min(candidates, key=lambda live: (live.name != self.index.name, len(live.parts)), default=None)  # type: ignore[union-attr]
 
+    def is_own_in(self, table: Table) -> bool:
+        """Whether it holds under its own name, and not by somebody else's index."""
+        return (
+            self.is_hidden_in(table)
+            if self.hides
+            else any(live.name.lower() == self.object.lower() and self.does_the_work(live) for live in table.indexes)
+        )
+
     def does_the_work(self, live: Index) -> bool:
         """Whether `live` has its columns first, in order, and holds the same rows; its validity is not looked at."""
         assert self.index is not None

@@ -28,6 +28,7 @@ COLUMNS = {
     " heartbeat_at finished_at run_s error attempt_id",
     "cancel-lingering": "execution_id namespace task_name worker_id cancel_requested_at requested_s cancel_reason"
     " heartbeat_at lease_expires_at",
+    "claim-cost": "namespace task_name waiting due passes_stock overdue_reads_stock",
     "cleaning": "kind session_id_or_name account state age_s holds_back statement",
     "expired-leases": "execution_id namespace task_name status attempts worker_id lease_expires_at expired_s next_status",
     "idempotency-duplicates": "kind namespace task_name idempotency_key executions first_created_at last_created_at",
@@ -35,6 +36,7 @@ COLUMNS = {
     "index-sizes": "table_name index_name index_bytes is_unique is_valid uses",
     "largest-rows": "execution_id namespace task_name status payload_bytes metadata_bytes result_bytes error_bytes"
     " total_bytes created_at",
+    "latency": "namespace task_name runs wait_p50_s wait_p90_s wait_p99_s wait_max_s run_p50_s run_p90_s run_p99_s run_max_s",
     "locks": "session_id account application state transaction_age_s table_name lock_type lock_mode granted blocked_by"
     " statement",
     "oldest-queued": "namespace task_name due later oldest_available_at oldest_age_s next_available_at",
@@ -46,6 +48,7 @@ COLUMNS = {
     "status-counts": "namespace task_name status executions oldest_created_at last_updated_at",
     "stuck-running": "execution_id namespace task_name status attempt_no worker_id started_at running_s heartbeat_at"
     " heartbeat_age_s lease_expires_at lease_left_s reason",
+    "throughput": "namespace task_name finished succeeded failed cancelled expired per_minute last_finished_at",
     "transactions": "session_id account application client state age_s isolation statement",
     "undecodable-errors": "table_name namespace task_name unknown_keys rows_found newest_created_at example_id",
     "workers": "namespace task_name worker_id leases expired_leases oldest_started_at last_heartbeat_at heartbeat_age_s"

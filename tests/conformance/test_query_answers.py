@@ -163,6 +163,40 @@ def test_what_goes_wrong(states: States, ask: Callable[..., list[dict[str, Any]]
     assert failure["last_execution_id"] == states.ids["failed"]
 
 
+def test_what_has_finished(states: States, ask: Callable[..., list[dict[str, Any]]]) -> None:
+    ended = [row for row in states.rows(states.executions) if row["finished_at"] is not None]
+    stored = Counter((row["namespace"], row["task_name"], row["status"]) for row in ended)
+    answered: Counter[tuple[str, str, str]] = Counter()
+    for row in ask("throughput"):
+        for status in ("succeeded", "failed", "cancelled", "expired"):
+            answered[row["namespace"], row["task_name"], status] += row[status]
+        assert row["finished"] == sum(row[status] for status in ("succeeded", "failed", "cancelled", "expired"))
+    assert +answered == stored
+
+    begun = [row for row in ended if row["started_at"] is not None]
+    times = ask("latency")
+    assert {row["task_name"]: row["runs"] for row in times} == Counter(row["task_name"] for row in begun)
+    for row in times:
+        longest = max(one["finished_at"] - one["started_at"] for one in begun if one["task_name"] == row["task_name"])
+        assert row["run_max_s"] == pytest.approx(longest.total_seconds(), abs=0.001)
+        for what in ("wait", "run"):
+            found = [row[f"{what}_{name}_s"] for name in ("p50", "p90", "p99", "max")]
+            assert found[0] >= 0
+            assert found == sorted(found)
+            assert found[-1] < 60, "of a story of seconds"
+
+
+def test_what_a_claim_reads(states: States, ask: Callable[..., list[dict[str, Any]]]) -> None:
+    stored = states.rows(states.executions)
+    waiting = Counter((row["namespace"], row["task_name"]) for row in stored if row["status"] in ("queued", "retrying"))
+    rows = ask("claim-cost")
+    assert {(row["namespace"], row["task_name"]): row["waiting"] for row in rows if row["waiting"]} == waiting
+    due = {(row["namespace"], row["task_name"]): row["due"] for row in ask("oldest-queued")}
+    assert {(row["namespace"], row["task_name"]): row["due"] for row in rows if row["waiting"]} == due
+    everything = waiting.total() if states.database.server.family == "postgresql" else len(stored)
+    assert {row["overdue_reads_stock"] for row in rows} == {everything}
+
+
 def test_the_attempts_of_each(states: States, ask: Callable[..., list[dict[str, Any]]]) -> None:
     stored = Counter(row["execution_id"] for row in states.rows(states.attempts))
     for name in ("crashing", "failed once", "due", "cancelled running"):

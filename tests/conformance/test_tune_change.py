@@ -107,9 +107,13 @@ def test_a_dry_run_prints_what_would_run(database: Database, tune: Any) -> None:
     told = tune("apply", "--dry-run", yes=False)
     assert told.code == 0, told
     statements = [line for line in told.out.splitlines() if line and not line.startswith("--")]
-    for item in items_of(database):
-        for line in f"{item.statement};".splitlines():
-            assert line in statements
+    if database.server.family == "postgresql":
+        assert statements == [line for item in items_of(database) for line in f"{item.statement};".splitlines()]
+    else:
+        assert statements[0] == f"ALTER TABLE `{EXECUTIONS}`", (
+            "one statement, which takes the table for itself but twice"
+        )
+        assert statements[-1] == "  ALGORITHM=INPLACE, LOCK=NONE;"
     assert indexes(database) == before
     # The printed text is SQL that does it.
     database.execute(*[part for part in "\n".join(statements).split(";") if part.strip()])
@@ -217,7 +221,8 @@ def test_the_audit(database: Database, tune: Any, tmp_path: Path) -> None:
     assert begin["command"] == "tune apply"
     assert begin["versions_before"] == []
     statements = [statement for step in begin["steps"] for statement in step["statements"]]
-    assert statements == [item.statement for item in items_of(database)]
+    assert all(item.object in " ".join(statements) for item in items_of(database))
+    assert len(statements) == (2 if database.server.family == "postgresql" else 1)
     assert set(committed["versions_after"]) == {item.name for item in items_of(database)}
 
 

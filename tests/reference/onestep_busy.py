@@ -20,7 +20,7 @@ async def main(dsn: str, executions: str, attempts: str, workers: int) -> None:
     stop = asyncio.Event()
     busy = asyncio.Semaphore(0)
     counts = {"submitted": 0, "completed": 0}
-    errors: list[str] = []
+    errors: dict[str, list[str]] = {"claim": [], "write": []}
 
     async def work(number: int) -> None:
         store = backend(dsn, executions, attempts, Clock(), auto_create=False)
@@ -31,7 +31,8 @@ async def main(dsn: str, executions: str, attempts: str, workers: int) -> None:
                     counts["submitted"] += 1
                     await take(store, number)
                 except Exception as error:  # noqa: BLE001 (what comes is told at the end)
-                    errors.append(f"{type(error).__name__}: {error}"[:300])
+                    kind = "claim" if "SKIP LOCKED" in str(error) else "write"
+                    errors[kind].append(f"{type(error).__name__}: {error}"[:300])
                 busy.release()
 
     async def take(store: Any, number: int) -> None:
@@ -55,7 +56,7 @@ async def main(dsn: str, executions: str, attempts: str, workers: int) -> None:
                 await take(store, number)
                 if counts["completed"] == before:
                     break
-    print(json.dumps({**counts, "errors": errors[:5], "failed": len(errors)}))
+    print(json.dumps({**counts, "errors": errors}))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import OpsctlError
 from opsctl.ops.tune.measure import Measured, Measurement, measure_pair
-from opsctl.ops.tune.room import Size, estimate_rows, estimate_size
+from opsctl.ops.tune.room import Size, estimate_size
 from opsctl.ops.tune.steps import Live, read_live
 from opsctl.schema.operational import Operational
+from opsctl.schema.sizes import estimate_rows
 from opsctl.schema.versions import qualified
 
 PAYS = "pays"
@@ -99,7 +100,7 @@ class _Facts:
         self._live = live
         self._by_name: Mapping[str, Measurement] = {one.operation: one for one in measured.measurements}
         self._measured = measured
-        self._rows = estimate_rows(session, live)
+        self._rows = estimate_rows(session, live.pair, live.schema)
         self._items = {item.name: item for item in live.operational}
         self._postgresql = isinstance(session.dialect, PostgreSQL)
         self._waiting = self._count_waiting()

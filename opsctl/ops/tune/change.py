@@ -16,7 +16,6 @@ from opsctl.ops.tune.room import (
     Room,
     Size,
     bytes_needed,
-    estimate_rows,
     estimate_size,
     find_room,
     format_bytes,
@@ -24,20 +23,21 @@ from opsctl.ops.tune.room import (
 )
 from opsctl.ops.tune.steps import (
     CLEAN,
-    CREATE,
     DROP,
     FORGET,
     HIDE,
-    REBUILD,
     RECORD,
     SHOW,
+    Change,
     Live,
     Step,
     drop_sql,
+    group_steps,
     plan_apply,
     plan_revert,
     read_live,
 )
+from opsctl.schema.sizes import estimate_rows
 from opsctl.schema.versions import record_indexes
 
 #: Rows a second that a build reads at the least, measured on two cores with the table on disk, and halved.
@@ -62,15 +62,15 @@ class Demand:
 
 @dataclass(frozen=True)
 class Done:
-    """A step that was done and the seconds that it took."""
+    """A change that was done and the seconds that it took."""
 
-    step: Step
+    change: Change
     seconds: float
 
 
 def estimate_demand(session: Session, live: Live, steps: list[Step]) -> Demand:
     """Return what the steps will need. Reads a sample of a thousand rows."""
-    rows = estimate_rows(session, live)
+    rows = estimate_rows(session, live.pair, live.schema)
     sizes = {
         step.item.name: estimate_size(session, live, step.item.index, rows)
         for step in steps
@@ -158,35 +158,44 @@ def _change(
     session.rollback()
     with open_builder(session, live, patience, report) as builder:
         live = read_live(builder.session, pair, schema=schema)  # another may have been at work until now
-        steps = plan(live)
-        recorded = set(live.recorded)
+        changes = group_steps(session, live, plan(live))
+        recorded = live.recorded
         audit.record(
             "begin",
-            steps=[{"what": step.what, "statements": list(step.statements)} for step in steps],
+            steps=[{"what": change.what, "statements": list(change.statements)} for change in changes],
             schema=live.schema,
             versions_before=sorted(recorded),
         )
         try:
-            for step in steps:
+            for change in changes:
                 started = time.monotonic()
-                report(step.what)
-                undo = None
-                if step.builds and isinstance(session.dialect, PostgreSQL):
-                    undo = drop_sql(session, live, step.item.object, if_exists=True)
-                for statement in step.statements:
-                    builder.run(statement, undo=undo)
-                _require_done(builder.session, pair, step, live.schema)
-                recorded = recorded - {step.item.name} if step.action in (DROP, FORGET) else recorded
-                if step.action in (CREATE, REBUILD, HIDE, RECORD) or (step.action == SHOW and step.item.index):
-                    recorded = recorded | {step.item.name}
-                elif step.action == SHOW:
-                    recorded = recorded - {step.item.name}
+                report(change.what)
+                for statement in change.statements:
+                    builder.run(statement, undo=_undo(session, live, change))
+                for step in change.steps:
+                    _require_done(builder.session, pair, step, live.schema)
+                    recorded = _recorded_after(step, recorded)
                 _record(session, pair, recorded, live.schema)
-                yield Done(step, time.monotonic() - started)
+                yield Done(change, time.monotonic() - started)
         except BaseException as error:
             audit.record("failed", error=str(error) or type(error).__name__, versions_after=sorted(recorded))
             raise
         audit.record("committed", versions_after=sorted(recorded))
+
+
+def _undo(session: Session, live: Live, change: Change) -> str | None:
+    """Return what takes a failed build back, where the server does not do that: CONCURRENTLY leaves an invalid index."""
+    built = next((step.item.object for step in change.steps if step.builds), None)
+    if built is None or not isinstance(session.dialect, PostgreSQL):
+        return None
+    return drop_sql(session, live, built, if_exists=True)
+
+
+def _recorded_after(step: Step, recorded: frozenset[str]) -> frozenset[str]:
+    taken_back = step.action in (DROP, FORGET) or (step.action == SHOW and step.item.hides)
+    if taken_back:
+        return recorded - {step.item.name}
+    return recorded if step.action == CLEAN else recorded | {step.item.name}
 
 
 def _require_done(session: Session, pair: Pair, step: Step, schema: str | None) -> None:
@@ -204,7 +213,7 @@ def _require_done(session: Session, pair: Pair, step: Step, schema: str | None) 
     }.get(step.action, found is not None and found.valid and found.visible)
     if not right:
         raise StatementRefused(
-            f"{session.target}: {step.item.object} is not as asked for after {step.statements[-1]!r}",
+            f"{session.target}: {step.item.object} is not as asked for: {step.what}",
             "opsctl verify-schema shows how it is; a setting or an event trigger of the server changes what is made",
         )
 

@@ -13,11 +13,11 @@ from opsctl.dialects.base import Server
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.ops.tune.plans import Run, run_read
-from opsctl.ops.tune.room import estimate_rows
 from opsctl.ops.tune.share import Share, read_share, share_of_workers
 from opsctl.ops.tune.steps import Live, read_live
 from opsctl.ops.tune.workload import Read, load_workload
 from opsctl.schema.model import Index
+from opsctl.schema.sizes import estimate_rows
 from opsctl.schema.versions import qualified
 
 CLAIM = "claim"
@@ -81,7 +81,7 @@ def measure_pair(
     live = read_live(session, pair, schema=schema)
     session.rollback()
     limit_s = min(limit_s, session.timeouts.longest_s)
-    rows = estimate_rows(session, live)
+    rows = estimate_rows(session, live.pair, live.schema)
     if namespace is None or task is None:
         namespace, task = _busiest(session, live, rows, namespace, task)
     session.rollback()

@@ -42,25 +42,6 @@ class Room:
     free: int | None
 
 
-def estimate_rows(session: Session, live: Live) -> int:
-    """Return the server's own estimate of the executions table's rows; it may be off by half on MySQL."""
-    if isinstance(session.dialect, PostgreSQL):
-        name = qualified(session.dialect, live.pair.executions, live.schema)
-        found = session.scalar("SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass(:name)", name=name)
-        if found is not None and found >= 0:
-            return int(found)
-        # Never analyzed: the planner's own guess by the table's pages.
-        [row] = session.rows("SELECT pg_relation_size(to_regclass(:name)) / greatest(1, 300) AS rows", name=name)
-        return int(row["rows"])
-    return int(
-        session.scalar(
-            "SELECT table_rows FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
-            name=live.pair.executions,
-        )
-        or 0
-    )
-
-
 def estimate_size(session: Session, live: Live, index: Index, rows: int) -> Size:
     """Return how large `index` will be when it is built, from the lengths in a sample of rows."""
     postgresql = isinstance(session.dialect, PostgreSQL)
@@ -116,8 +97,8 @@ def find_room(session: Session) -> Room:
 
 
 def bytes_needed(sizes: list[Size]) -> int:
-    """Return what must be free for building these one after the other: all of them, and the sort files of the largest."""
-    return sum(size.bytes for size in sizes) + round(max((s.bytes for s in sizes), default=0) * (_WITH_SORT_FILES - 1))
+    """Return what must be free for building these: the indexes, and as much again in the files of their sort."""
+    return round(sum(size.bytes for size in sizes) * _WITH_SORT_FILES)
 
 
 def online_log_limit(session: Session) -> int | None:

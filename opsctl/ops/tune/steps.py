@@ -28,6 +28,19 @@ FORGET = "forget"
 
 
 @dataclass(frozen=True)
+class Change:
+    """Steps that are done at once, and their statements."""
+
+    steps: tuple[Step, ...]
+    statements: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """What is done, in one line."""
+        return "; ".join(step.what for step in self.steps)
+
+
+@dataclass(frozen=True)
 class Live:
     """The executions table as it is, the operational indexes that its server can have, and those on record."""
 
@@ -53,12 +66,16 @@ class Live:
 
 @dataclass(frozen=True)
 class Step:
-    """One change: `statements` run in order, each by itself; none where only the record changes."""
+    """One change of one index: `statements` run in order, each by itself; none where only the record changes.
+
+    `clause` is the same as a part of an ALTER TABLE, on MySQL and MariaDB.
+    """
 
     item: Operational
     action: str
     statements: tuple[str, ...]
     what: str
+    clause: str | None = None
 
     @property
     def builds(self) -> bool:
@@ -107,7 +124,7 @@ def plan_apply(session: Session, live: Live, names: Collection[str]) -> list[Ste
     chosen = live.choose(names)
     for item in chosen:
         _require_needed(live, item, [other.name for other in chosen])
-        step = _hide(live, item) if item.hides else _create(session, live, item)
+        step = _hide(session, live, item) if item.hides else _create(session, live, item)
         if step is not None:
             steps.append(step)
     return steps
@@ -132,33 +149,48 @@ def plan_revert(session: Session, live: Live, names: Collection[str]) -> list[St
         found = live.named(item.object)
         if item.hides:
             if item.is_hidden_in(live.table):
-                steps.append(Step(item, SHOW, (show_sql(session, live, item.object),), f"show {item.object} again"))
+                steps.append(_show(session, item, item.object, f"show {item.object} again"))
             elif item.name in live.recorded:
                 steps.append(Step(item, FORGET, (), f"take {item.name} off the record"))
         elif found is not None and (item.does_the_work(found) or item.name in live.recorded):
-            steps.append(Step(item, DROP, (drop_sql(session, live, found.name),), f"drop {found.name}"))
+            steps.append(_drop(session, live, item, found.name))
         elif item.name in live.recorded:
             steps.append(Step(item, FORGET, (), f"take {item.name} off the record: {item.object} is gone"))
     return steps
 
 
-def show_sql(session: Session, live: Live, index: str, *, visible: bool = True) -> str:
-    """Return the statement that shows or hides an index of MySQL or MariaDB: a moment, and nothing is rebuilt."""
-    words = ("IGNORED", "NOT IGNORED") if isinstance(session.dialect, MariaDB) else ("INVISIBLE", "VISIBLE")
+def group_steps(session: Session, live: Live, steps: list[Step]) -> list[Change]:
+    """Return what is run at once: on MySQL and MariaDB one ALTER TABLE for all, on PostgreSQL each step by itself.
+
+    Each ALTER wants the table for itself twice, and claims that are under way pay for that; so there is one, which reads
+    the table once and is done wholly or not at all.
+    """
     quote = session.dialect.quote
-    return f"ALTER TABLE {quote(live.pair.executions)} ALTER INDEX {quote(index)} {words[visible]}"
+    clauses = [step.clause for step in steps if step.clause is not None]
+    if not clauses:
+        return [Change((step,), step.statements) for step in steps]
+    alter = f"ALTER TABLE {quote(live.pair.executions)}\n  " + ",\n  ".join([*clauses, "ALGORITHM=INPLACE, LOCK=NONE"])
+    return [Change(tuple(steps), (alter,))]
 
 
 def drop_sql(session: Session, live: Live, index: str, *, if_exists: bool = False) -> str:
-    """Return the statement that drops an index online; `if_exists` is PostgreSQL's."""
-    quote = session.dialect.quote
+    """Return PostgreSQL's statement that drops an index online."""
+    word = "IF EXISTS " if if_exists else ""
+    return f"DROP INDEX CONCURRENTLY {word}{qualified(session.dialect, index, live.schema)}"
+
+
+def _show(session: Session, item: Operational, index: str, what: str) -> Step:
+    words = "NOT IGNORED" if isinstance(session.dialect, MariaDB) else "VISIBLE"
+    return Step(item, SHOW, (), what, f"ALTER INDEX {session.dialect.quote(index)} {words}")
+
+
+def _drop(session: Session, live: Live, item: Operational, index: str) -> Step:
     if isinstance(session.dialect, PostgreSQL):
-        word = "IF EXISTS " if if_exists else ""
-        return f"DROP INDEX CONCURRENTLY {word}{qualified(session.dialect, index, live.schema)}"
-    return f"ALTER TABLE {quote(live.pair.executions)} DROP INDEX {quote(index)}, ALGORITHM=INPLACE, LOCK=NONE"
+        return Step(item, DROP, (drop_sql(session, live, index),), f"drop {index}")
+    return Step(item, DROP, (), f"drop {index}", f"DROP INDEX {session.dialect.quote(index)}")
 
 
-def require_changeable(session: Session, live: Live, steps: list[Step]) -> None:
+def require_changeable(session: Session, live: Live) -> None:
     """Refuse, before anything is changed, a server or an account with which it would not work.
 
     Raises Guarded for a replica, a read-only server and a Galera cluster, StatementRefused naming the rights that are
@@ -169,7 +201,7 @@ def require_changeable(session: Session, live: Live, steps: list[Step]) -> None:
         lacks = _lacks_on_postgresql(session, live)
     else:
         _require_writable(session)
-        lacks = _lacks_on_mysql(session, live, steps)
+        lacks = _lacks_on_mysql(session, live)
     if lacks:
         account = session.scalar("SELECT CURRENT_USER")
         raise StatementRefused(
@@ -189,14 +221,16 @@ def _require_needed(live: Live, item: Operational, chosen: list[str]) -> None:
         )
 
 
-def _hide(live: Live, item: Operational) -> Step | None:
+def _hide(session: Session, live: Live, item: Operational) -> Step | None:
     if item.is_hidden_in(live.table):
         return (
             None if item.name in live.recorded else Step(item, RECORD, (), f"put on record that {item.hides} is hidden")
         )
     if live.named(item.object) is None:
         raise Guarded(f"{item.hides} is not there to be hidden", "opsctl verify-schema says what else is missing")
-    return Step(item, HIDE, (item.statement,), f"hide {item.hides} from the optimizer")
+    word = "IGNORED" if isinstance(session.dialect, MariaDB) else "INVISIBLE"
+    clause = f"ALTER INDEX {session.dialect.quote(item.object)} {word}"
+    return Step(item, HIDE, (), f"hide {item.hides} from the optimizer", clause)
 
 
 def _create(session: Session, live: Live, item: Operational) -> Step | None:
@@ -211,14 +245,18 @@ def _create(session: Session, live: Live, item: Operational) -> Step | None:
         statements = (drop_sql(session, live, own.name), item.statement)
         return Step(item, REBUILD, statements, f"build {own.name} anew: a build that did not end left it invalid")
     if own is not None and not own.visible:
-        return Step(item, SHOW, (show_sql(session, live, own.name),), f"show {own.name}, which is hidden")
+        return _show(session, item, own.name, f"show {own.name}, which is hidden")
     if own is not None:
         return (
             None if item.name in live.recorded else Step(item, RECORD, (), f"put {own.name}, which is there, on record")
         )
     if item.found_in(live.table) is not None:
         return None  # under another name, somebody else's
-    return Step(item, CREATE, (item.statement,), f"build {item.object} {item.index.definition.removeprefix('INDEX ')}")
+    what = f"build {item.object} {item.index.definition.removeprefix('INDEX ')}"
+    if isinstance(session.dialect, PostgreSQL):
+        return Step(item, CREATE, (item.statement,), what)
+    columns = ", ".join(session.dialect.quote(part.name) for part in item.index.parts)
+    return Step(item, CREATE, (), what, f"ADD INDEX {session.dialect.quote(item.object)} ({columns})")
 
 
 def _leftovers(session: Session, live: Live, item: Operational) -> list[Step]:
@@ -269,12 +307,10 @@ def _require_writable(session: Session) -> None:
         )
 
 
-def _lacks_on_mysql(session: Session, live: Live, steps: list[Step]) -> list[str]:
+def _lacks_on_mysql(session: Session, live: Live) -> list[str]:
     rights = read_mysql_rights(session)
     record = version_table(live.pair)
-    needed = {live.pair.executions: ["SELECT", "INDEX"], record: ["SELECT", "INSERT", "DELETE"]}
-    if any(step.action in (HIDE, SHOW) for step in steps):
-        needed[live.pair.executions].append("ALTER")
+    needed = {live.pair.executions: ["SELECT", "ALTER", "INDEX"], record: ["SELECT", "INSERT", "DELETE"]}
     if not live.has_record:
         needed[record].append("CREATE")
     missing = {table: rights.missing(table, *names) for table, names in needed.items()}

@@ -1,10 +1,10 @@
 -- claim-cost: how many rows a claim reads in vain, by namespace and task
 --
 -- With the stock indexes alone. passes_stock is what a claim of the task walks past before it comes to the first row
--- that is due, or before it knows that nothing is: whatever ended or runs and could begin earlier. overdue_reads_stock
--- is what every claim reads besides, of any task and also when nothing waits, to find rows whose latest start has
--- passed: the whole table. Each idle worker reads both once a poll. With the operational indexes a claim reads what
--- waits, and neither of these. Next: opsctl tune advise.
+-- that is due, or knows that nothing is: what has ended or runs and could begin by now. That is the most; a row that
+-- waits out of turn (held, resumed) is found sooner. overdue_reads_stock is what every claim reads besides, of any task
+-- and when nothing waits too, to find rows whose latest start has passed: the whole table. Each idle worker reads both
+-- once a poll. With the operational indexes a claim reads what waits, and neither of these. Next: opsctl tune advise.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
@@ -17,16 +17,11 @@ FROM (
          CAST(SUM(CASE WHEN e.status IN ('queued', 'retrying') THEN 1 ELSE 0 END) AS SIGNED) AS waiting,
          CAST(SUM(CASE WHEN e.status IN ('queued', 'retrying') AND e.available_at <= UTC_TIMESTAMP(6)
            THEN 1 ELSE 0 END) AS SIGNED) AS due,
-         CAST(SUM(CASE WHEN e.status NOT IN ('queued', 'retrying')
-           AND e.available_at < COALESCE(d.first_at, UTC_TIMESTAMP(6)) THEN 1 ELSE 0 END) AS SIGNED) AS passes_stock,
+         CAST(SUM(CASE WHEN e.status NOT IN ('queued', 'retrying') AND e.available_at <= UTC_TIMESTAMP(6)
+           THEN 1 ELSE 0 END) AS SIGNED) AS passes_stock,
+         -- Of the whole pair, so the namespace and task asked for are looked at only behind it.
          CAST(SUM(count(*)) OVER () AS SIGNED) AS overdue_reads_stock
   FROM onestep_executions e
-  LEFT JOIN (
-    SELECT w.namespace, w.task_name, min(w.available_at) AS first_at
-    FROM onestep_executions w
-    WHERE w.status IN ('queued', 'retrying') AND w.available_at <= UTC_TIMESTAMP(6)
-    GROUP BY w.task_name, w.namespace
-  ) d ON d.namespace = e.namespace AND d.task_name = e.task_name
   -- In this order no index has them: along one, each row would be fetched by itself.
   GROUP BY e.task_name, e.namespace
 ) found
