@@ -10,7 +10,15 @@ import click
 from opsctl import errors
 from opsctl.cli import state
 from opsctl.cli.changing import audit_stream, confirm, line_writer
-from opsctl.cli.options import change_options, database_options, find_audit_file, find_output, find_place, output_option
+from opsctl.cli.options import (
+    Place,
+    change_options,
+    database_options,
+    find_audit_file,
+    find_output,
+    find_place,
+    output_option,
+)
 from opsctl.cli.output import show_rows
 from opsctl.cli.progress import Progress
 from opsctl.db import Session, open_session
@@ -71,11 +79,10 @@ def advise(task: str | None, limit_s: float, output: str | None, **options: Any)
     """
     form = find_output(output)
     place = find_place(options, for_schema_change=False)
-    with open_session(place.target, place.timeouts, read_only=True) as session:
-        advised = _advise(session, place, task, limit_s)
-    columns = ("name", "advice", "size", "rows", "writes", "why")
+    advised = _advise(place, task, limit_s)
+    columns = ("name", "advice", "size_bytes", "rows", "writes", "why")
     rows = tuple(
-        (one.name, one.verdict, format_bytes(one.size.bytes) if one.size else None, one.size.rows if one.size else None,
+        (one.name, one.verdict, one.size.bytes if one.size else None, one.size.rows if one.size else None,
          one.writes, one.why) for one in advised.advice
     )  # fmt: skip
     facts = {"target": str(place.target), "namespace": advised.measured.namespace, "task": advised.measured.task}
@@ -110,7 +117,7 @@ def apply(
         open_session(place.target, place.timeouts, read_only=False) as session,
     ):
         live = read_live(session, place.pair, schema=place.schema)
-        before = None if no_measure else _advise(session, place, task, limit_s)
+        before = None if no_measure else _advise(place, task, limit_s)
         chosen = names or tuple(before.paying if before else ())
         steps = plan_apply(session, live, chosen)
         if not steps:
@@ -143,7 +150,7 @@ def apply(
                 ),
             )
         if before is not None:
-            after = _advise(session, place, task or before.measured.task, limit_s)
+            after = _advise(place, task or before.measured.task, limit_s)
             for line in after.gains(before):
                 click.echo(line)
     return errors.EXIT_YES
@@ -197,14 +204,15 @@ def revert(
     return errors.EXIT_YES
 
 
-def _advise(session: Session, place: Any, task: str | None, limit_s: float) -> Advised:
+def _advise(place: Place, task: str | None, limit_s: float) -> Advised:
+    """Measure on a connection that may only read."""
     namespace = place.namespace.value if place.namespace else None
-    with Progress("measuring what claims cost"):
+    with open_session(place.target, place.timeouts, read_only=True) as session, Progress("measuring what claims cost"):
         return advise_indexes(session, place.pair, schema=place.schema, namespace=namespace, task=task, limit_s=limit_s)
 
 
 def _prepare(
-    session: Session, place: Any, changes: list[Change], notes: list[str], *, dry_run: bool, yes: bool
+    session: Session, place: Place, changes: list[Change], notes: list[str], *, dry_run: bool, yes: bool
 ) -> None:
     """Show what would be done; without --dry-run, ask."""
     where = f"{place.target} ({session.server})"

@@ -20,11 +20,11 @@ from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import Guarded, StatementRefused, Undetermined, Unreachable, UsageError
 from opsctl.failures import error_code
 from opsctl.ops.audit import Audit
+from opsctl.ops.table_indexes import is_mended, lacks_for_indexes, plan_indexes, recommended_indexes
 from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
 from opsctl.schema.findings import WARNING, at_least
 from opsctl.schema.grants import missing_creation_rights
-from opsctl.schema.operational import Operational, load_operational
-from opsctl.schema.sizes import estimate_rows
+from opsctl.schema.operational import Operational
 from opsctl.schema.taken import taken_names
 from opsctl.schema.verify import DRIFT, Verification, uuid_type_of, verify_pair
 from opsctl.schema.versions import (
@@ -55,8 +55,6 @@ REFUSE = "refuse"
 #: "already exists", from servers where a process that does not take onestep's lock came in between.
 _EXISTS = (1050, "42P07", "23505")
 _ATTEMPTS_AT_RACE = 2
-#: A table of so many rows is indexed in a moment.
-_SMALL = 10_000
 
 
 @dataclass(frozen=True)
@@ -144,10 +142,13 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
     recorded = read_versions(session, pair, schema=where)
     executions, attempts = verification.live
     missing = [table for table in (executions, attempts) if table is None]
+    wanted = recommended_indexes(session, pair, where) if with_indexes else ()
     differences = [
         finding
         for finding in verification.findings
-        if at_least(finding.severity, WARNING) and (finding.kind, finding.property) != ("table", "existence")
+        if at_least(finding.severity, WARNING)
+        and (finding.kind, finding.property) != ("table", "existence")
+        and not is_mended(finding, wanted)
     ]
     unread = [fact for _, fact in verification.unread if fact.property in ("table", "definition")]
     if unread:
@@ -165,7 +166,7 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
     else:
         action = NOTHING if recorded and TABLES_HEAD in recorded else ADOPT
     indexes, on_record = (
-        _plan_indexes(session, pair, verification, recorded, where) if with_indexes and action != REFUSE else ((), None)
+        plan_indexes(session, pair, executions, recorded, where) if with_indexes and action != REFUSE else ((), None)
     )
     if action == NOTHING and on_record is not None and (indexes or on_record - recorded_indexes(recorded)):
         action = INDEX
@@ -189,24 +190,6 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
     if action in (CREATE, COMPLETE, ADOPT, INDEX):
         _require_rights(session, pair, plan, sections)
     return plan
-
-
-def _plan_indexes(
-    session: Session, pair: Pair, verification: Verification, recorded: frozenset[str] | None, schema: str | None
-) -> tuple[tuple[Operational, ...], frozenset[str]]:
-    """Return the recommended operational indexes that do not hold, and all that will be on record."""
-    table = verification.live[0]
-    wanted = [item for item in load_operational(session.dialect, pair, schema) if not item.optional]
-    missing = tuple(item for item in wanted if table is None or not item.holds_in(table))
-    if table is not None and missing:
-        rows = estimate_rows(session, pair, schema)
-        if rows > _SMALL:
-            raise Guarded(
-                f"{session.target}: {pair.executions} has about {rows:,} rows, too many to index beside a running application",
-                "opsctl tune apply does that online; leave --with-indexes out here",
-            )
-    own = {item.name for item in wanted if item not in missing and table is not None and item.is_own_in(table)}
-    return missing, recorded_indexes(recorded) | own | {item.name for item in missing}
 
 
 def plan_again_locked(session: Session, pair: Pair, *, schema: str | None) -> Plan:
@@ -374,6 +357,9 @@ def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[st
         stale_record=plan.stale_record,
         schema=plan.schema,
     )
+    exists = plan.verification.live[0] is not None
+    for table, rights in lacks_for_indexes(session, pair, plan.indexes, exists=exists, schema=plan.schema).items():
+        missing.setdefault(table, []).extend(rights)
     if not missing:
         return
     account = session.scalar("SELECT CURRENT_USER")

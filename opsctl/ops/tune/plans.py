@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,6 @@ from opsctl.db import Session
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import Unreachable
 from opsctl.failures import error_code
-from opsctl.rows import Json
 
 WHOLE_TABLE = "none: the whole table"
 _LATE = (1317, 1969, 3024, "57014")
@@ -52,32 +50,34 @@ def _limit(session: Session, seconds: float) -> None:
         session.run(f"SET {session.dialect.statement_timeout(seconds)}")
 
 
-def _ended_late(error: Unreachable) -> bool:
-    return error_code(error) in _LATE
-
-
 # -- MySQL and MariaDB -----------------------------------------------------------------------------------------------
 
 
 def _run_mysql(session: Session, statement: str, binds: Mapping[str, Any]) -> Run:
-    step = _first_step(session, statement, binds)
-    index = str(step["key"]) if step["key"] else WHOLE_TABLE
-    planned = int(float(re.findall(r"\d+", str(step["rows"] or 0))[0]))
+    index, planned, extra = "not known", None, ""
+    try:
+        step = _first_step(session, statement, binds)
+        index, extra = str(step["key"]) if step["key"] else WHOLE_TABLE, str(step["extra"])
+        planned = int(float(re.findall(r"\d+", str(step["rows"] or 0))[0]))
+        return _time_mysql(session, statement, binds, index, planned, extra)
+    except Unreachable as error:
+        if error_code(error) not in _LATE:
+            raise
+        session.rollback()
+        return Run(index, planned, 0, None)
+
+
+def _time_mysql(
+    session: Session, statement: str, binds: Mapping[str, Any], index: str, planned: int, extra: str
+) -> Run:
     before = _handlers(session)
     asking = {name: count - before[name] for name, count in _handlers(session).items()}
     before = _handlers(session)
     started = time.perf_counter()
-    try:
-        wanted = len(session.rows(statement, **binds))
-    except Unreachable as error:
-        if not _ended_late(error):
-            raise
-        session.rollback()
-        return Run(index, planned, 0, None)
+    wanted = len(session.rows(statement, **binds))
     took_ms = (time.perf_counter() - started) * 1000
     after = _handlers(session)
     passed = sum(max(0, after[name] - before[name] - asking[name]) for name in after)
-    extra = str(step["extra"])
     if "Using index condition" in extra and ("Using filesort" in extra or wanted < _most(statement)):
         passed = max(passed, planned)  # all of it was read, and what the index itself turned away is counted nowhere
     return Run(index, max(passed, wanted), wanted, took_ms)
@@ -107,16 +107,15 @@ def _handlers(session: Session) -> dict[str, int]:
 
 
 def _run_postgresql(session: Session, statement: str, binds: Mapping[str, Any]) -> Run:
-    [[planned]] = session.read(f"EXPLAIN (FORMAT JSON) {statement}", binds).rows
+    planned = _plan(session, "EXPLAIN (FORMAT JSON)", statement, binds)
     try:
-        [[answer]] = session.read(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", binds).rows
+        found = _plan(session, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)", statement, binds)
     except Unreachable as error:
-        if not _ended_late(error):
+        if error_code(error) not in _LATE:
             raise
         session.rollback()
-        scans = list(_scans(_document(planned)["Plan"]))
+        scans = list(_scans(planned["Plan"]))
         return Run(_index_of(scans), sum(round(node["Plan Rows"]) for node in scans), 0, None)
-    found = _document(answer)
     scans = list(_scans(found["Plan"]))
     passed = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0))
@@ -127,8 +126,8 @@ def _run_postgresql(session: Session, statement: str, binds: Mapping[str, Any]) 
     return Run(_index_of(scans), max(round(passed), wanted), wanted, found["Execution Time"] + found["Planning Time"])
 
 
-def _document(plan: Any) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(plan.text if isinstance(plan, Json) else plan)[0]
+def _plan(session: Session, explain: str, statement: str, binds: Mapping[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = session.scalar(f"{explain} {statement}", **binds)[0]
     return document
 
 
