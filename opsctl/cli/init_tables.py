@@ -39,7 +39,7 @@ def init_tables(with_indexes: bool, dry_run: bool, yes: bool, audit_file: str | 
     ):
         plan = plan_tables(session, place.pair, schema=place.schema, names=dry_run, with_indexes=with_indexes)
         if plan.action == REFUSE and not dry_run:
-            plan = plan_again_locked(session, place.pair, schema=place.schema)
+            plan = plan_again_locked(session, place.pair, schema=place.schema, with_indexes=with_indexes)
         if dry_run and plan.action not in (NOTHING, REFUSE):
             click.echo(f"-- {place.target} ({session.server}): this would {plan.summary}")
             click.echo(dry_run_sql(session, place.pair, plan))

@@ -63,9 +63,6 @@ EXECUTIONS_OBJECTS = (
     ("ix_", "claim"),
     ("ix_", "lease"),
     ("ix_", "list"),
-    ("ix_", "ready"),
-    ("ix_", "overdue"),
-    ("ix_", "finished"),
     ("ck_", "status"),
     ("ck_", "idempotency"),
 )

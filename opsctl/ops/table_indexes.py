@@ -50,7 +50,8 @@ def is_mended(finding: Finding, wanted: Sequence[Operational]) -> bool:
     A run that was killed on MySQL or MariaDB leaves such a thing, and the next is to finish it.
     """
     return any(
-        (finding.object, finding.property) == (item.object, "visible" if item.hides else "existence") for item in wanted
+        finding.object.lower() == item.object.lower() and finding.property == ("visible" if item.hides else "existence")
+        for item in wanted
     )
 
 

@@ -192,29 +192,30 @@ def plan_tables(session: Session, pair: Pair, *, schema: str | None, names: bool
     return plan
 
 
-def plan_again_locked(session: Session, pair: Pair, *, schema: str | None) -> Plan:
+def plan_again_locked(session: Session, pair: Pair, *, schema: str | None, with_indexes: bool = False) -> Plan:
     """Look again while nobody creates the pair: onestep makes a table first and its indexes after, one by one.
 
     A difference seen without the locks may be such a moment. Raises Unreachable when a lock is not had in time.
     """
     with _ddl_locks(session, pair):
-        return plan_tables(session, pair, schema=schema, names=True)
+        return plan_tables(session, pair, schema=schema, names=True, with_indexes=with_indexes)
 
 
 def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
     """Return the exact SQL that `apply_plan` would send for `plan`, locks and record included."""
     dialect = session.dialect
-    record = upgrade_sql(
-        dialect,
-        pair,
-        list(plan.statements),
-        schema=plan.schema,
-        record_exists=plan.recorded is not None,
-    ).strip()
+    record = ""
+    if plan.action != INDEX:  # then the tables are on record already
+        record = upgrade_sql(
+            dialect,
+            pair,
+            list(plan.statements),
+            schema=plan.schema,
+            record_exists=plan.recorded is not None,
+        ).strip()
     if plan.indexes or plan.on_record - recorded_indexes(plan.recorded):
-        record += "\n\n" + "\n\n".join(
-            f"{statement};" for statement in (*plan.index_statements, *_record_statements(session, pair, plan))
-        )
+        statements = (*plan.index_statements, *_record_statements(session, pair, plan))
+        record = "\n\n".join((*([record] if record else []), *(f"{statement};" for statement in statements)))
     if plan.stale_record:
         record = f"{forget_sql(dialect, pair, schema=plan.schema)};\n\n{record}"
     if isinstance(dialect, PostgreSQL):

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from opsctl.dialects import AnyDialect
-from opsctl.dialects.names import Pair
+from opsctl.dialects.names import Pair, derive_name
 from opsctl.errors import OpsctlError
 from opsctl.resources import find_resource
 from opsctl.schema.expressions import same_meaning
@@ -155,7 +155,10 @@ def _index(statement: str, dialect: AnyDialect) -> Index:
 
 
 def _for_pair(found: Operational, dialect: AnyDialect, pair: Pair, schema: str | None) -> Operational:
-    names = dialect.derived_names(pair)
+    names = dict(dialect.derived_names(pair))
+    if found.index is not None:
+        own = derive_name("ix_", pair.executions, found.name, max_length=dialect.identifier_limit)
+        names[found.index.name] = own
     place = f"{dialect.quote(schema)}." if schema else ""
     quoted = {old: dialect.quote(new) for old, new in names.items()}
     # An index of PostgreSQL is made beside its table: only the table takes the schema.

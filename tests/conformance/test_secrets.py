@@ -36,6 +36,10 @@ ARGUMENTS = {
     "query show": ["status-counts"],
     "query run": ["status-counts"],
     "grants sql": ["--role", "runtime", "--to", "app"],
+    "tune measure": [],
+    "tune advise": [],
+    "tune apply": ["--only", "finished", "--no-measure", "--yes", "--retry-for", "1"],
+    "tune revert": ["--yes", "--retry-for", "1"],
     "config show": ["--origin"],
     "completion": ["bash"],
 }

@@ -112,7 +112,7 @@ def test_global_options_go_before_and_behind_the_command(
 
 
 @pytest.mark.parametrize(
-    "command", [path for path in PATHS if path[-1:] and path not in (("query",), ("config",), ("grants",))]
+    "command", [path for path in PATHS if path[-1:] and path not in (("query",), ("config",), ("grants",), ("tune",))]
 )
 def test_every_command_takes_them_and_none_shows_them(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]

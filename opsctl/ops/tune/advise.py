@@ -145,7 +145,7 @@ class _Facts:
         vain = sum(_in_vain(one) for one in searches)
         if vain >= _IN_VAIN:
             cost = self._by_name["claim"]
-            return PAYS, f"a claim passes about {vain:,} rows in vain: {_cost(cost)}, in every poll of every worker"
+            return PAYS, f"a claim passes about {vain:,} rows in vain: {_time(cost)} in every poll of every worker"
         return NOT_NOW, f"a claim passes only {vain:,} rows in vain"
 
     def _overdue(self) -> tuple[str, str]:
@@ -155,7 +155,7 @@ class _Facts:
             if vain >= _IN_VAIN:
                 return (
                     PAYS,
-                    f"the search for overdue rows, which begins every claim, passes {vain:,} rows in vain: {_cost(search)}",
+                    f"the search for overdue rows, which begins every claim, passes {vain:,} rows in vain: {_time(search)}",
                 )
             return NOT_NOW, f"the search for overdue rows passes only {vain:,} rows in vain: the queue is short"
         if (self._waiting or 0) >= _WAITING_LONG:
@@ -168,7 +168,7 @@ class _Facts:
         if vain >= _IN_VAIN_OF_PURGE:
             return (
                 PAYS,
-                f"retention, throughput and the exporter find what has ended by reading {vain:,} rows in vain: {_cost(purge)}",
+                f"retention, throughput and the exporter find what has ended by reading {vain:,} rows in vain: {_time(purge)}",
             )
         return NOT_NOW, f"finding what has ended passes only {vain:,} rows in vain"
 
@@ -227,6 +227,10 @@ def _cost(one: Measurement | None) -> str:
         return "not measured"
     passed = f"{one.passed:,} rows passed" if one.passed is not None else "rows not counted"
     return f"{one.time_ms:,.1f} ms, {passed}" if one.time_ms is not None else f"over the limit of time, {passed}"
+
+
+def _time(one: Measurement | None) -> str:
+    return "too long to measure" if one is None or one.time_ms is None else f"{one.time_ms:,.0f} ms"
 
 
 def _writes(item: Operational) -> str:

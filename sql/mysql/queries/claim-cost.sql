@@ -1,10 +1,11 @@
 -- claim-cost: how many rows a claim reads in vain, by namespace and task
 --
--- With the stock indexes alone. passes_stock is what a claim of the task walks past before it comes to the first row
--- that is due, or knows that nothing is: what has ended or runs and could begin by now. That is the most; a row that
--- waits out of turn (held, resumed) is found sooner. overdue_reads_stock is what every claim reads besides, of any task
--- and when nothing waits too, to find rows whose latest start has passed: the whole table. Each idle worker reads both
--- once a poll. With the operational indexes a claim reads what waits, and neither of these. Next: opsctl tune advise.
+-- With the stock indexes alone; each idle worker reads both once a poll. passes_stock is what a claim of the task walks
+-- past before it comes to the first row that is due, or knows that nothing is: what has ended or runs and could begin
+-- by now. That is the most: a row that waits out of turn is found sooner. On PostgreSQL it is 0, since the claim index
+-- holds only what waits, and a task of which nothing waits is not here. overdue_reads_stock is what every claim reads
+-- besides, of any task, to find rows whose latest start has passed: the whole table, on PostgreSQL all that waits in
+-- the pair. The operational indexes spare both. Next: opsctl tune advise.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task

@@ -1,9 +1,11 @@
 -- claim-cost: how many rows a claim reads in vain, by namespace and task
 --
--- With the stock indexes alone. overdue_reads_stock is what every claim reads, of any task, to find rows whose latest
--- start has passed: all that waits in the pair, so a long queue makes each claim slow. passes_stock is 0: the stock
--- claim index holds only what waits, in the order in which it is claimed. A task of which nothing waits is not here.
--- With the operational index overdue a claim reads only what is overdue. Next: opsctl tune advise.
+-- With the stock indexes alone; each idle worker reads both once a poll. passes_stock is what a claim of the task walks
+-- past before it comes to the first row that is due, or knows that nothing is: what has ended or runs and could begin
+-- by now. That is the most: a row that waits out of turn is found sooner. On PostgreSQL it is 0, since the claim index
+-- holds only what waits, and a task of which nothing waits is not here. overdue_reads_stock is what every claim reads
+-- besides, of any task, to find rows whose latest start has passed: the whole table, on PostgreSQL all that waits in
+-- the pair. The operational indexes spare both. Next: opsctl tune advise.
 --
 -- @param namespace text: only this namespace
 -- @param task text: only this task
