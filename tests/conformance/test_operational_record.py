@@ -18,9 +18,12 @@ from test_operational import recommended
 from test_rights import Accounts, unread, verify_as
 from test_tune_change import CLAIM, indexes, items_of, recorded
 
+from opsctl.db import open_session
+from opsctl.dialects.base import Timeouts
 from opsctl.dialects.names import Pair
 from opsctl.resources import find_resource
-from opsctl.schema.versions import TABLES_HEAD
+from opsctl.schema.versions import INDEXES_BASE, TABLES_HEAD, read_versions, record_indexes, recorded_indexes
+from opsctl.target import parse_dsn
 
 RECORD = f"opsctl_rev_{EXECUTIONS}_{ATTEMPTS}"
 
@@ -56,12 +59,8 @@ def heads(connection: sa.Connection, schema: str | None = None) -> set[str]:
     return found
 
 
-def test_alembic_reads_the_record(
-    database: Database, connection: sa.Connection, opsctl: Opsctl, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert opsctl.init(database, "--with-indexes").code == 0
-    wanted = {item.revision for item in recommended(database)} | {TABLES_HEAD}
-    assert heads(connection) == wanted
+def configured(connection: sa.Connection) -> Config:
+    """Alembic's configuration for the pair, as opsctl makes it."""
     config = Config()
     config.set_main_option("script_location", str(find_resource("migrations")))
     config.attributes.update(
@@ -72,6 +71,16 @@ def test_alembic_reads_the_record(
         version_schema=None,
         connection=connection,
     )
+    return config
+
+
+def test_alembic_reads_the_record(
+    database: Database, connection: sa.Connection, opsctl: Opsctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert opsctl.init(database, "--with-indexes").code == 0
+    wanted = {item.revision for item in recommended(database)} | {TABLES_HEAD}
+    assert heads(connection) == wanted
+    config = configured(connection)
     config.print_stdout = lambda text, *rest: print(text % rest if rest else text)  # type: ignore[method-assign]
     capsys.readouterr()
     command.current(config)
@@ -94,6 +103,43 @@ def test_a_record_that_began_with_indexes(database: Database, connection: sa.Con
         TABLES_HEAD,
         "indexes_finished_0001",
     }
+
+
+def test_exactly_these_are_on_record(database: Database, connection: sa.Connection) -> None:
+    target = parse_dsn(database.dsn, origin="--dsn")
+    schema = "public" if database.server.family == "postgresql" else None
+
+    def record(*names: str) -> set[str]:
+        with open_session(target, Timeouts(), read_only=False) as session:
+            record_indexes(session, Pair(), names, schema=schema)
+            session.commit()
+            assert recorded_indexes(read_versions(session, Pair(), schema=schema)) == set(names)
+        return heads(connection)
+
+    assert record("finished") == {"indexes_finished_0001"}
+    database.execute(f"INSERT INTO {RECORD} VALUES ('{TABLES_HEAD}')")
+    assert record("overdue", "finished") == {"indexes_finished_0001", "indexes_overdue_0001", TABLES_HEAD}
+    assert record("overdue") == {"indexes_overdue_0001", TABLES_HEAD}
+    assert record() == {TABLES_HEAD}
+
+
+def test_alembic_goes_up_and_down_the_branch(database: Database, connection: sa.Connection, opsctl: Opsctl) -> None:
+    assert opsctl.init(database).code == 0
+    item = next(item for item in items_of(database) if item.name == "finished")
+    config = configured(connection)
+    config.attributes["statements"] = [item.statement.replace("CONCURRENTLY ", "")]
+    command.upgrade(config, "indexes_finished_0001")
+    connection.commit()
+    assert heads(connection) == {"indexes_finished_0001", TABLES_HEAD}
+    assert (opsctl.verify(database).code, item.object in indexes(database)) == (0, True)
+    on = "" if database.server.family == "postgresql" else f" ON {EXECUTIONS}"
+    config.attributes["statements"] = [f"DROP INDEX {item.object}{on}"]
+    command.downgrade(config, INDEXES_BASE)
+    connection.commit()
+    assert heads(connection) == {INDEXES_BASE, TABLES_HEAD}
+    assert (opsctl.verify(database).code, item.object in indexes(database)) == (0, False)
+    assert opsctl.init(database, "--with-indexes").code == 0
+    assert heads(connection) == {item.revision for item in recommended(database)} | {TABLES_HEAD}
 
 
 def test_a_dump_takes_it_along(database: Database, other: Database, opsctl: Opsctl) -> None:

@@ -290,7 +290,9 @@ def reset(account: Account, *, tables: bool) -> None:
     if tables:
         create_pair(database)
         if account.server.family == "postgresql":
-            database.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {account.user}")
+            database.execute(
+                *(f"ALTER TABLE {name} OWNER TO {account.user}" for name in sorted(account.tables() - {"other"}))
+            )
 
 
 @pytest.mark.parametrize("command", DATABASE_COMMANDS)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.test_fault_settings import copy
 from pairs import ATTEMPTS, EXECUTIONS, Answer, Opsctl, create_pair, onestep_dsn
 from processes import Result
-from servers import Database, Server
+from servers import Database, Server, local_server
+from test_grants import People, close_to_everybody, people, printed, run_in_client  # noqa: F401 (a fixture)
 from test_tune_change import dialect_of, indexes, items_of
 
 from opsctl.db import open_session
@@ -107,7 +110,7 @@ def test_rows_passed_for_rows_wanted(database: Database, tune: Callable[..., Ans
     assert list(measured)[:5] == ["claim", "overdue-search", "cancel-search", "lease-search", "ready-search"]
     assert measured["ready-search"]["wanted"] == 4
     assert measured["counts"]["wanted"] == 2
-    assert measured["counts"]["passed"] >= 3050
+    assert 3050 <= measured["counts"]["passed"] <= 3060, "the rows, and not what grouping them takes"
     assert measured["list"]["wanted"] == 51
     searches = [measured[name] for name in ("overdue-search", "cancel-search", "lease-search", "ready-search")]
     assert measured["claim"]["passed"] == sum(one["passed"] for one in searches)
@@ -138,12 +141,69 @@ def test_ten_times_the_rows(database: Database, tune: Callable[..., Answer]) -> 
         ("tuned", "overdue-search"),
         ("tuned", "ready-search"),
         ("stock", "overdue-search"),
+        ("stock", "purge"),
+        ("stock", "list"),
     ]:
         few, many = seen[indexes_, 2000][name], seen[indexes_, 20_000][name]
         grows = (few["at_ten_times_ms"] or 0) > 5 * (few["time_ms"] or 0) > 0
         if few["time_ms"] >= 0.2:  # below, a rounding of milliseconds hides it
             assert grows == (many["passed"] > 5 * max(1, few["passed"])), (indexes_, name, few, many)
     assert seen["tuned", 20_000]["claim"]["passed"] <= 100, seen["tuned", 20_000]
+
+
+def test_what_is_measured_can_be_said(database: Database, tune: Callable[..., Answer], opsctl: Opsctl) -> None:
+    fill(database, 300, 10)
+    for arguments, place in [
+        (("--task", "task"), ("ns", "task")),
+        (("--task", "rare"), ("ns", "rare")),
+        (("--namespace", "ns"), ("ns", "task")),
+        (("--namespace", "other", "--task", "rare"), ("other", "rare")),
+    ]:
+        answer = tune("measure", *arguments, "-o", "json")
+        assert (answer.json["namespace"], answer.json["task"]) == place, answer
+        assert rows_of(answer)["ready-search"]["wanted"] == (4 if place == ("ns", "task") else 0)
+    missing = tune("measure", "--executions-table", "nothing")
+    assert (missing.code, missing.out) == (4, ""), missing
+
+
+def test_the_monitor_measures_and_nothing_is_written(
+    database: Database, tune: Callable[..., Answer], opsctl: Opsctl, people: People
+) -> None:
+    fill(database, 300, 10)
+    close_to_everybody(database)
+    name = people.make()
+    run_in_client(database, printed(opsctl, "--role", "monitor", "--to", name, "--dsn", database.dsn))
+    before = database.execute(f"SELECT id, version, status, updated_at FROM {EXECUTIONS} ORDER BY id")
+    own, monitors = tune("measure", "-o", "json"), opsctl("tune", "measure", "-o", "json", "--dsn", people.dsn(name))
+    assert monitors.code == 0, monitors
+    same = ("operation", "wanted", "passed", "served_by")
+    assert [[row[key] for key in same] for row in monitors.json["rows"]] == [
+        [row[key] for key in same] for row in own.json["rows"]
+    ]
+    assert database.execute(f"SELECT id, version, status, updated_at FROM {EXECUTIONS} ORDER BY id") == before
+
+
+@pytest.mark.slow
+@pytest.mark.servers("postgresql")
+def test_a_standby_is_measured(server: Server, opsctl: Opsctl, private_server: Callable[..., Server]) -> None:
+    primary = private_server(server.name)
+    database = Database(primary)
+    create_pair(database)
+    fill(database, 300, 10)
+    assert primary.directory is not None
+    directory = primary.directory.parent / f"{primary.directory.name}-measured"
+    standby = local_server(server.name, directory, ("-chot_standby=on",))
+    try:
+        copy(primary, directory)
+        standby.start()
+        answer = opsctl(
+            "tune", "measure", "-o", "json", "--dsn", database.dsn.replace(f":{primary.port}/", f":{standby.port}/")
+        )
+        assert rows_of(answer)["ready-search"]["wanted"] == 4
+    finally:
+        standby.discard()
+        shutil.rmtree(directory, ignore_errors=True)
+        database.drop()
 
 
 def test_an_empty_pair(database: Database, tune: Callable[..., Answer]) -> None:
@@ -197,7 +257,7 @@ def test_names_that_are_odd(database: Database, tune: Callable[..., Answer]) -> 
 def test_by_workers(database: Database, tune: Callable[..., Answer]) -> None:
     share = tune("measure", "--workers", "16", "--poll", "2", "-o", "json").json["share"]
     assert share["of"] == "one core"
-    assert 0 < share["claims_per_second"] <= 8
+    assert 0 < share["claims_per_second"] < 8
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from opsctl.db import Session
 from opsctl.dialects.base import Server
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.ops.tune.plans import Run, run_read
+from opsctl.errors import Unreachable
+from opsctl.ops.tune.plans import Run, ended_late, limit_time, run_read
 from opsctl.ops.tune.share import Share, read_share, share_of_workers
 from opsctl.ops.tune.steps import Live, read_live
 from opsctl.ops.tune.workload import Read, load_workload
@@ -23,6 +24,8 @@ from opsctl.schema.versions import qualified
 CLAIM = "claim"
 _TASKS = 50
 _SAMPLE = 10_000
+#: For finding a task to measure, which is no measurement.
+_SEARCH_S = 2.0
 _KEPT = timedelta(days=30)
 _TIMES = ("available_at", "created_at", "expires_at", "finished_at", "updated_at", "started_at")
 
@@ -33,7 +36,7 @@ class Measurement:
 
     `at_ten_times_ms` is what it will cost with ten times the finished rows and the same queue: what is passed in vain
     grows tenfold, unless its index keeps live rows apart (the status before any time in its key or in its predicate, or
-    a lease, which only live rows have).
+    a lease, which only live rows have), or unless it ends at its LIMIT before it meets them. Every other time is kept.
     """
 
     operation: str
@@ -89,31 +92,31 @@ def measure_pair(
     if not isinstance(session.dialect, PostgreSQL):
         now = now.replace(tzinfo=None)
     values = {"now": now, "before": now - _KEPT, "namespace": namespace or "", "task": task or ""}
+    reads = load_workload(session.dialect, pair, live.schema)
     measured = []
-    for read in load_workload(session.dialect, pair, live.schema):
+    for read in reads:
         binds = {name: values[name] for name in read.binds}
         measured.append(_measurement(read, run_read(session, read.statement, binds, limit_s=limit_s), live, limit_s))
-    claim = _claim(
-        [
-            one
-            for one, read in zip(measured, load_workload(session.dialect, pair, live.schema), strict=True)
-            if read.of_claim
-        ]
-    )
-    share = None
-    if workers is not None and claim.time_ms is not None:
-        share = share_of_workers(claim.time_ms, workers=workers, poll_s=poll_s)
-    elif workers is None:
+    searches = [one for one, read in zip(measured, reads, strict=True) if read.of_claim]
+    claim = _claim(searches)
+    share: Share | None
+    if workers is not None:
+        least_ms = sum(limit_s * 1000 if one.time_ms is None else one.time_ms for one in searches)
+        share = share_of_workers(least_ms, workers=workers, poll_s=poll_s, at_least=claim.time_ms is None)
+    else:
         ready = next(one for one in measured if one.operation == "ready-search")
         share = read_share(session, pair, ready_ms=ready.time_ms)
     return Measured(str(session.target), session.server, namespace, task, rows, (claim, *measured), share)
 
 
 def _measurement(read: Read, run: Run, live: Live, limit_s: float) -> Measurement:
-    note = "" if run.time_ms is not None else f"ended after {limit_s:g} s; rows by the plan"
+    note = "" if run.time_ms is not None else f"over {limit_s:g} s"
+    if run.by_plan:
+        note += f"{'; ' if note else ''}rows passed by the plan"
     ten = None
     if run.time_ms is not None and run.passed:
-        grows = 1.0 if read.of_live and keeps_live_apart(live, run.index) else 10.0
+        stays = keeps_live_apart(live, run.index) if read.of_live else run.stopped_early
+        grows = 1.0 if stays else 10.0
         ten = run.time_ms * (run.wanted + grows * (run.passed - run.wanted)) / run.passed
     elif run.time_ms is not None:
         ten = run.time_ms
@@ -146,14 +149,44 @@ def _claim(searches: list[Measurement]) -> Measurement:
         sum(one.wanted for one in searches),
         None if late else sum(one.time_ms or 0 for one in searches),
         None if late else sum(one.at_ten_times_ms or 0 for one in searches),
-        "the four searches of one claim",
+        "the four searches of one claim" + ("; one took longer than the limit" if late else ""),
     )
 
 
 def _busiest(
     session: Session, live: Live, rows: int, namespace: str | None, task: str | None
 ) -> tuple[str | None, str | None]:
-    """Return the namespace and task with the most rows, as far as that can be had without reading them all."""
+    """Return the namespace and task with the most rows, as far as that can be had without reading them all.
+
+    What was given stays as it is. None where there are no rows.
+    """
+    limit_time(session, min(_SEARCH_S, session.timeouts.longest_s))
+    try:
+        found = _in_time(session, live, rows, namespace, task)
+        if found[0] is None and task is not None:
+            # A task that is rare, or not there: claims of it are measured in the namespace with the most rows.
+            return _in_time(session, live, rows, None, None)[0], task
+        return found
+    finally:
+        session.rollback()
+        limit_time(session, session.timeouts.longest_s)
+
+
+def _in_time(
+    session: Session, live: Live, rows: int, namespace: str | None, task: str | None
+) -> tuple[str | None, str | None]:
+    try:
+        return _sampled(session, live, rows, namespace, task)
+    except Unreachable as error:
+        if not ended_late(error):
+            raise
+        session.rollback()
+        return namespace, task
+
+
+def _sampled(
+    session: Session, live: Live, rows: int, namespace: str | None, task: str | None
+) -> tuple[str | None, str | None]:
     table = qualified(session.dialect, live.pair.executions, live.schema)
     given = {name: value for name, value in (("namespace", namespace), ("task_name", task)) if value is not None}
     where = " WHERE " + " AND ".join(f"{name} = :{name}" for name in given) if given else ""
@@ -168,7 +201,7 @@ def _busiest(
             return _largest(session, table, f"{sample} LIMIT {_TASKS}", given)
         sample = f"SELECT namespace, task_name FROM {table}{where} LIMIT {_SAMPLE}"  # noqa: S608 (quoted)
     found = Counter((row["namespace"], row["task_name"]) for row in session.rows(sample, **given))
-    if not found and " TABLESAMPLE" in sample:  # a table of few pages, of which the sample took none
+    if not found and " TABLESAMPLE" in sample:  # a table of few pages, of which the sample took none, or a rare task
         whole = re.sub(r" TABLESAMPLE SYSTEM \([\d.]+\)", "", sample)
         found = Counter((row["namespace"], row["task_name"]) for row in session.rows(whole, **given))
     return found.most_common(1)[0][0] if found else (namespace, task)

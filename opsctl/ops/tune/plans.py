@@ -21,28 +21,40 @@ _PASSING = ("key", "next", "prev", "first", "last", "rnd_next")
 
 @dataclass(frozen=True)
 class Run:
-    """One run; `time_ms` is None when it was ended after the limit, and `passed` is then the plan's."""
+    """One run; `time_ms` is None when it was ended after the limit, and `passed` is then the plan's.
+
+    `by_plan` says that `passed` is the optimizer's estimate; `stopped_early` that it read in the order asked for and ended
+    at its LIMIT, so that what lies behind costs it nothing.
+    """
 
     index: str
     passed: int | None
     wanted: int
     time_ms: float | None
+    by_plan: bool = False
+    stopped_early: bool = False
+
+
+def ended_late(error: Unreachable) -> bool:
+    """Whether the server ended the statement at its limit of time, which leaves the session as it was."""
+    return error_code(error) in _LATE
 
 
 def run_read(session: Session, statement: str, binds: Mapping[str, Any], *, limit_s: float) -> Run:
     """Run a read in the session's read-only transaction, twice where the first shows that it is quick."""
     run = _run_postgresql if isinstance(session.dialect, PostgreSQL) else _run_mysql
-    _limit(session, limit_s)
+    limit_time(session, limit_s)
     try:
         first = run(session, statement, binds)
         # What came from the disk the first time is in memory for the next claim, a second later.
         return run(session, statement, binds) if first.time_ms is not None and first.time_ms < limit_s * 200 else first
     finally:
         session.rollback()
-        _limit(session, session.timeouts.longest_s)
+        limit_time(session, session.timeouts.longest_s)
 
 
-def _limit(session: Session, seconds: float) -> None:
+def limit_time(session: Session, seconds: float) -> None:
+    """Have the server end each statement that takes longer."""
     if isinstance(session.dialect, PostgreSQL):
         session.scalar("SELECT set_config('statement_timeout', :limit, false)", limit=f"{round(seconds * 1000)}ms")
         session.commit()  # or the next rollback takes it back
@@ -61,10 +73,10 @@ def _run_mysql(session: Session, statement: str, binds: Mapping[str, Any]) -> Ru
         planned = int(float(re.findall(r"\d+", str(step["rows"] or 0))[0]))
         return _time_mysql(session, statement, binds, index, planned, extra)
     except Unreachable as error:
-        if error_code(error) not in _LATE:
+        if not ended_late(error):
             raise
         session.rollback()
-        return Run(index, planned, 0, None)
+        return Run(index, planned, 0, None, by_plan=planned is not None)
 
 
 def _time_mysql(
@@ -77,10 +89,17 @@ def _time_mysql(
     wanted = len(session.rows(statement, **binds))
     took_ms = (time.perf_counter() - started) * 1000
     after = _handlers(session)
-    passed = sum(max(0, after[name] - before[name] - asking[name]) for name in after)
-    if "Using index condition" in extra and ("Using filesort" in extra or wanted < _most(statement)):
-        passed = max(passed, planned)  # all of it was read, and what the index itself turned away is counted nowhere
-    return Run(index, max(passed, wanted), wanted, took_ms)
+    counts = {name: max(0, after[name] - before[name] - asking[name]) for name in after}
+    if "Using temporary" in extra:
+        # Each row looks its group up in the temporary table, and the groups are read from there: no rows of ours.
+        counts["Handler_read_key"] = 0
+        counts["Handler_read_rnd_next"] = max(0, counts["Handler_read_rnd_next"] - wanted - 1)
+    passed = sum(counts.values())
+    in_order = "Using filesort" not in extra and "Using temporary" not in extra
+    stopped = in_order and wanted == _most(statement)
+    # All of it was read, and what the index itself turned away is counted nowhere.
+    by_plan = "Using index condition" in extra and not stopped and planned > passed
+    return Run(index, max(planned if by_plan else passed, wanted), wanted, took_ms, by_plan, stopped)
 
 
 def _most(statement: str) -> float:
@@ -111,11 +130,11 @@ def _run_postgresql(session: Session, statement: str, binds: Mapping[str, Any]) 
     try:
         found = _plan(session, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)", statement, binds)
     except Unreachable as error:
-        if error_code(error) not in _LATE:
+        if not ended_late(error):
             raise
         session.rollback()
         scans = list(_scans(planned["Plan"]))
-        return Run(_index_of(scans), sum(round(node["Plan Rows"]) for node in scans), 0, None)
+        return Run(_index_of(scans), sum(round(node["Plan Rows"]) for node in scans), 0, None, by_plan=True)
     scans = list(_scans(found["Plan"]))
     passed = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0))
@@ -123,7 +142,9 @@ def _run_postgresql(session: Session, statement: str, binds: Mapping[str, Any]) 
         for node in scans
     )
     wanted = round(found["Plan"]["Actual Rows"])
-    return Run(_index_of(scans), max(round(passed), wanted), wanted, found["Execution Time"] + found["Planning Time"])
+    took_ms = found["Execution Time"] + found["Planning Time"]
+    stopped = wanted == _most(statement) and not _sorts(found["Plan"])
+    return Run(_index_of(scans), max(round(passed), wanted), wanted, took_ms, stopped_early=stopped)
 
 
 def _plan(session: Session, explain: str, statement: str, binds: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,11 +159,18 @@ def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _scans(child)
 
 
+def _sorts(node: dict[str, Any]) -> bool:
+    """Whether all rows are read before the first comes out."""
+    return node["Node Type"] in ("Sort", "Aggregate", "Bitmap Heap Scan") or any(map(_sorts, node.get("Plans", ())))
+
+
 def _index_of(scans: list[dict[str, Any]]) -> str:
-    """The index of the scan of the executions, which comes first; a bitmap's names stand below it."""
-    for node in scans:
-        for below in (node, *node.get("Plans", ())):
-            if "Index Name" in below:
-                return str(below["Index Name"])
-        return WHOLE_TABLE
-    return WHOLE_TABLE
+    """The index of the scan of the executions, which comes first; those of a bitmap stand below it."""
+    return (_named_in(scans[0]) if scans else None) or WHOLE_TABLE
+
+
+def _named_in(node: dict[str, Any]) -> str | None:
+    if "Index Name" in node:
+        return str(node["Index Name"])
+    bitmaps = (below for below in node.get("Plans", ()) if below["Node Type"].startswith("Bitmap"))
+    return next((name for name in map(_named_in, bitmaps) if name), None)

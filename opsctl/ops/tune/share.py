@@ -21,12 +21,21 @@ _ALL_DIGESTS = """
 SELECT SUM(sum_timer_wait) / 1e12 AS seconds FROM performance_schema.events_statements_summary_by_digest
 """
 _STATEMENTS = """
-SELECT sum(calls) FILTER (WHERE query LIKE :first) AS claims,
-       sum(total_exec_time) FILTER (WHERE query LIKE :first OR query LIKE :second OR query LIKE :third) / 1000 AS seconds,
-       (SELECT sum(total_exec_time) / 1000 FROM pg_stat_statements) AS whole
-  FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+SELECT sum(calls) FILTER (WHERE plain LIKE :first) AS claims,
+       sum(total_exec_time) FILTER (WHERE plain LIKE :first OR plain LIKE :second OR plain LIKE :third) / 1000 AS seconds,
+       (SELECT sum(total_exec_time) / 1000 FROM {schema}.pg_stat_statements) AS whole
+  FROM (SELECT calls, total_exec_time, replace(query, '"', '') AS plain FROM {schema}.pg_stat_statements
+         WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())) AS statements
 """
-_STATEMENTS_SINCE = "SELECT stats_reset FROM pg_stat_statements_info"
+_STATEMENTS_SINCE = """
+SELECT stats_reset AS since, CAST(extract(epoch FROM now() - stats_reset) AS float) AS span_s
+  FROM {schema}.pg_stat_statements_info
+"""
+#: It need not be on the search_path.
+_EXTENSION = """
+SELECT nspname FROM pg_catalog.pg_extension JOIN pg_catalog.pg_namespace n ON n.oid = extnamespace
+ WHERE extname = 'pg_stat_statements'
+"""
 
 
 @dataclass(frozen=True)
@@ -40,13 +49,18 @@ class Share:
 
     def __str__(self) -> str:
         often = f", {self.claims_s:,.1f} claims a second" if self.claims_s is not None else ""
-        return f"claims take {self.part:.1%} of {self.of}{often} ({self.source})"
+        part = f"{self.part:.1%} of {self.of}" if self.part <= 1 else f"{self.part:,.1f} cores"
+        return f"claims take {part}{often} ({self.source})"
 
 
-def share_of_workers(claim_ms: float, *, workers: int, poll_s: float) -> Share:
-    """Return what `workers` that ask once in `poll_s` seconds take, of one core of the server."""
-    claims_s = workers / max(poll_s, claim_ms / 1000)
-    return Share(claims_s * claim_ms / 1000, "one core", f"{workers} workers, a poll every {poll_s:g} s", claims_s)
+def share_of_workers(claim_ms: float, *, workers: int, poll_s: float, at_least: bool = False) -> Share:
+    """Return what idle `workers` take of one core: each claims, and sleeps `poll_s` seconds when it has found nothing.
+
+    `at_least`: the claim takes longer than `claim_ms`, by how much is not known.
+    """
+    claims_s = workers / (poll_s + claim_ms / 1000)
+    source = f"{workers} workers, a poll every {poll_s:g} s{', and more: a claim takes too long to be measured' if at_least else ''}"
+    return Share(claims_s * claim_ms / 1000, "one core", source, None if at_least else claims_s)
 
 
 def read_share(session: Session, pair: Pair, *, ready_ms: float | None) -> Share | None:
@@ -92,20 +106,23 @@ def _on_mysql(session: Session, pair: Pair, ready_ms: float) -> Share | None:
 
 
 def _on_postgresql(session: Session, pair: Pair) -> Share | None:
-    if session.scalar("SELECT to_regclass('pg_stat_statements')") is None:
+    place = session.scalar(_EXTENSION)
+    if place is None:
         return None
+    schema = session.dialect.quote(str(place))
     table = pair.executions.replace("_", "\\_")
     orders = {
         "first": f"%ORDER BY {table}.expires\\_at, {table}.id%",
         "second": f"%ORDER BY {table}.lease\\_expires\\_at, {table}.id%",
         "third": f"%ORDER BY {table}.available\\_at, {table}.created\\_at, {table}.id%",
     }
-    [row] = session.rows(_STATEMENTS, **orders)
+    [row] = session.rows(_STATEMENTS.format(schema=schema), **orders)
     if not row["claims"] or not row["whole"]:
         return None
-    since = "since its statistics began"
-    with contextlib.suppress(OpsctlError):
-        since = f"since {session.scalar(_STATEMENTS_SINCE):%Y-%m-%d %H:%M} UTC"
-    return Share(
-        float(row["seconds"]) / float(row["whole"]), "the time of all statements", f"pg_stat_statements, {since}"
-    )
+    since, claims_s = "since its statistics began", None
+    with contextlib.suppress(OpsctlError):  # only its version 1.9 and later know
+        [began] = session.rows(_STATEMENTS_SINCE.format(schema=schema))
+        since = f"since {began['since']:%Y-%m-%d %H:%M} UTC"
+        claims_s = int(row["claims"]) / began["span_s"] if began["span_s"] >= 1 else None
+    part = float(row["seconds"]) / float(row["whole"])
+    return Share(part, "the time of all statements", f"pg_stat_statements, {since}", claims_s)
