@@ -106,8 +106,10 @@ def apply(
 ) -> int:  # fmt: skip
     """Make the operational indexes that pay, or those named with --only, while the application works.
 
-    Online and one after the other; what a run that was ended left is finished or cleaned up. On MySQL and MariaDB the
-    application waits behind each build for the lock timeout at most, at its beginning and at its end.
+    Online, on PostgreSQL one after the other, on MySQL and MariaDB in one ALTER TABLE; what a run that was ended left is
+    finished or cleaned up. On MySQL and MariaDB the ALTER wants the table for itself for a moment at its beginning and at its
+    end: the application waits behind it for the lock timeout at most, and a claim that is under way may have to be made again,
+    which onestep's worker does at its next poll.
     """
     if no_measure and not names:
         raise errors.UsageError("--no-measure is given without --only", "name the indexes: without measuring none pays")
@@ -118,7 +120,7 @@ def apply(
     ):
         live = read_live(session, place.pair, schema=place.schema)
         before = None if no_measure else _advise(place, task, limit_s)
-        chosen = names or tuple(before.paying if before else ())
+        chosen = names or tuple(dict.fromkeys([*(before.paying if before else ()), *live.off_record]))
         steps = plan_apply(session, live, chosen)
         if not steps:
             click.echo(_nothing(live, chosen, named=bool(names)))

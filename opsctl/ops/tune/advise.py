@@ -33,6 +33,8 @@ _IN_VAIN = 5_000
 _IN_VAIN_OF_PURGE = 50_000
 #: As many rows of an index are read in some ten milliseconds.
 _WAITING_LONG = 20_000
+#: Below, either index finds them at once.
+_LONG_QUEUE = 1_000
 _COUNT_UP_TO = 1_000_000
 _KEPT_DAYS = 30
 
@@ -84,7 +86,7 @@ def advise_indexes(
     session: Session, pair: Pair, *, schema: str | None, namespace: str | None, task: str | None, limit_s: float
 ) -> Advised:
     """Measure, read what is there, and say of each operational index whether it pays. Reads only."""
-    live = read_live(session, pair, schema=schema)
+    live = read_live(session, pair, schema=schema, with_record=False)
     session.rollback()
     measured = measure_pair(session, pair, schema=live.schema, namespace=namespace, task=task, limit_s=limit_s)
     session.rollback()
@@ -107,6 +109,9 @@ class _Facts:
 
     def about(self, item: Operational) -> Advice:
         """Return the advice about one operational index."""
+        if item.hides and item.holds_in(self._live.table) and self._queue_is_long():
+            why = f"{self._waiting:,} of about {self._rows:,} rows wait: the stock claim index would find them sooner; show it while that is so: opsctl tune revert --only {item.name}"
+            return Advice(item.name, CONSIDER, why, writes=_writes(item))
         if item.holds_in(self._live.table):
             found = item.found_in(self._live.table)
             name = found.name if found is not None else item.object
@@ -177,7 +182,7 @@ class _Facts:
         stands = ready.holds_in(self._live.table)
         if not stands and self._ready()[0] != PAYS:
             return NOT_NOW, "the stock claim index is the best there is while ready does not pay"
-        if self._waiting is not None and self._waiting * 2 > self._rows - self._waiting:
+        if self._queue_is_long():
             return NOT_NOW, (
                 f"{self._waiting:,} of about {self._rows:,} rows wait: in the order of the stock claim index they come "
                 "first; look again when the queue is short"
@@ -188,6 +193,12 @@ class _Facts:
             f"({_cost(search)} now)"
             if search is not None
             else "the optimizer prefers the stock claim index when rows wait"
+        )
+
+    def _queue_is_long(self) -> bool:
+        """Whether so many rows wait that the order of the stock claim index finds them sooner than a sort."""
+        return (
+            self._waiting is not None and self._waiting > _LONG_QUEUE and self._waiting * 2 > self._rows - self._waiting
         )
 
     def _count_waiting(self) -> int | None:

@@ -31,7 +31,6 @@ from opsctl.ops.tune.steps import (
     Change,
     Live,
     Step,
-    drop_sql,
     group_steps,
     plan_apply,
     plan_revert,
@@ -171,7 +170,7 @@ def _change(
                 started = time.monotonic()
                 report(change.what)
                 for statement in change.statements:
-                    builder.run(statement, undo=_undo(session, live, change))
+                    builder.run(statement, builds=_built(session, change))
                 for step in change.steps:
                     _require_done(builder.session, pair, step, live.schema)
                     recorded = _recorded_after(step, recorded)
@@ -183,12 +182,11 @@ def _change(
         audit.record("committed", versions_after=sorted(recorded))
 
 
-def _undo(session: Session, live: Live, change: Change) -> str | None:
-    """Return what takes a failed build back, where the server does not do that: CONCURRENTLY leaves an invalid index."""
-    built = next((step.item.object for step in change.steps if step.builds), None)
-    if built is None or not isinstance(session.dialect, PostgreSQL):
+def _built(session: Session, change: Change) -> str | None:
+    """Return the index that a failed build leaves behind, where the server does not take it back: CONCURRENTLY."""
+    if not isinstance(session.dialect, PostgreSQL):
         return None
-    return drop_sql(session, live, built, if_exists=True)
+    return next((step.item.object for step in change.steps if step.builds), None)
 
 
 def _recorded_after(step: Step, recorded: frozenset[str]) -> frozenset[str]:

@@ -81,7 +81,7 @@ def measure_pair(
 
     Raises StatementRefused when the pair is not there.
     """
-    live = read_live(session, pair, schema=schema)
+    live = read_live(session, pair, schema=schema, with_record=False)
     session.rollback()
     limit_s = min(limit_s, session.timeouts.longest_s)
     rows = estimate_rows(session, live.pair, live.schema)

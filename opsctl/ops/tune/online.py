@@ -21,7 +21,8 @@ from opsctl.dialects.names import derive_name
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import Guarded, OpsctlError, Unreachable
 from opsctl.failures import error_code
-from opsctl.ops.tune.steps import Live
+from opsctl.ops.tune.steps import Live, drop_sql
+from opsctl.schema.versions import qualified
 
 #: Not had in time, or given up for another's sake: nothing is changed, and it is worth another try.
 _TRY_AGAIN = (1205, 1213, "40P01", "55P03")
@@ -46,6 +47,7 @@ SELECT SUBSTRING_INDEX(s.event_name, '/', -1) AS phase,
   FROM performance_schema.events_stages_current s JOIN performance_schema.threads t USING (thread_id)
  WHERE t.processlist_id = :id
 """
+_IS_VALID = "SELECT indisvalid FROM pg_catalog.pg_index WHERE indexrelid = to_regclass(:name)"
 _STATE = "SELECT state AS phase FROM information_schema.processlist WHERE id = :id"
 _HOLDERS_ON_MYSQL = """
 SELECT DISTINCT t.processlist_id AS id
@@ -79,10 +81,10 @@ class Builder:
         own_id = "SELECT pg_backend_pid()" if isinstance(session.dialect, PostgreSQL) else "SELECT CONNECTION_ID()"
         self._id = int(session.scalar(own_id))
 
-    def run(self, statement: str, *, undo: str | None = None) -> None:
+    def run(self, statement: str, *, builds: str | None = None) -> None:
         """Run a statement, and try again while another's lock is in its way. Raises Unreachable when patience ends.
 
-        `undo` cleans up behind a failure, before another try and at the end: what PostgreSQL does not take back by itself.
+        `builds` names the index that PostgreSQL would leave invalid: it is dropped before another try and at the end.
         """
         until = time.monotonic() + self._patience.retry_for_s
         while True:
@@ -92,7 +94,7 @@ class Builder:
                 return
             except OpsctlError as error:
                 code = error_code(error)
-                self._undo(undo)
+                self._clean_up(builds)
                 if not isinstance(error, Unreachable) or code not in _TRY_AGAIN:
                     raise
                 self.session.rollback()
@@ -106,12 +108,15 @@ class Builder:
             self._report(f"the table is in use{self._holders()}; trying again in {pause:g} s")
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
 
-    def _undo(self, undo: str | None) -> None:
-        if undo is None:
+    def _clean_up(self, index: str | None) -> None:
+        """Drop an index that a failed build left invalid; one that is valid is somebody else's."""
+        if index is None:
             return
         with contextlib.suppress(OpsctlError):  # the connection is gone: the next run finds what is left, and cleans up
             self.session.rollback()
-            self.session.run(undo)
+            name = qualified(self.session.dialect, index, self._live.schema)
+            if self.session.scalar(_IS_VALID, name=name) is False:
+                self.session.run(drop_sql(self.session, self._live, index))
 
     def _holders(self) -> str:
         if isinstance(self.session.dialect, PostgreSQL):

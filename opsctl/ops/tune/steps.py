@@ -55,6 +55,12 @@ class Live:
         """Return the index of this name, in whatever state it is."""
         return next((live for live in self.table.indexes if live.name.lower() == name.lower()), None)
 
+    @property
+    def off_record(self) -> list[str]:
+        """The operational indexes that stand under their own names and are not on record: made by hand, or a killed run."""
+        found = [item for item in self.operational if item.is_own_in(self.table) and item.holds_in(self.table)]
+        return [item.name for item in found if item.name not in self.recorded]
+
     def choose(self, names: Collection[str]) -> list[Operational]:
         """Return the operational indexes of these names, in their order. Raises UsageError for one that is none here."""
         known = [item.name for item in self.operational]
@@ -83,8 +89,11 @@ class Step:
         return self.action in (CREATE, REBUILD)
 
 
-def read_live(session: Session, pair: Pair, *, schema: str | None) -> Live:
-    """Read the executions table and the record. Raises StatementRefused when there is no such table."""
+def read_live(session: Session, pair: Pair, *, schema: str | None, with_record: bool = True) -> Live:
+    """Read the executions table and the record. Raises StatementRefused when there is no such table.
+
+    Without `with_record` a record that this account may not read is passed over: who only measures needs none.
+    """
     require_supported(session.server)
     verification = verify_pair(session, pair, schema=schema)
     table = verification.live[0]
@@ -104,7 +113,13 @@ def read_live(session: Session, pair: Pair, *, schema: str | None) -> Live:
             "opsctl tunes ordinary tables only",
         )
     where = table.options.get("schema") if isinstance(session.dialect, PostgreSQL) else None
-    revisions = read_versions(session, pair, schema=where)
+    revisions: frozenset[str] | None = None
+    try:
+        revisions = read_versions(session, pair, schema=where)
+    except (StatementRefused, Guarded):
+        if with_record:
+            raise
+        session.rollback()
     return Live(
         pair=pair,
         schema=where,
@@ -173,10 +188,9 @@ def group_steps(session: Session, live: Live, steps: list[Step]) -> list[Change]
     return [Change(tuple(steps), (alter,))]
 
 
-def drop_sql(session: Session, live: Live, index: str, *, if_exists: bool = False) -> str:
+def drop_sql(session: Session, live: Live, index: str) -> str:
     """Return PostgreSQL's statement that drops an index online."""
-    word = "IF EXISTS " if if_exists else ""
-    return f"DROP INDEX CONCURRENTLY {word}{qualified(session.dialect, index, live.schema)}"
+    return f"DROP INDEX CONCURRENTLY {qualified(session.dialect, index, live.schema)}"
 
 
 def _show(session: Session, item: Operational, index: str, what: str) -> Step:
