@@ -22,6 +22,7 @@ from opsctl.cli.options import (
 from opsctl.cli.output import show_rows
 from opsctl.cli.progress import Progress
 from opsctl.db import Session, open_session
+from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.ops.audit import Audit
 from opsctl.ops.tune.advise import Advised, advise_indexes
 from opsctl.ops.tune.change import Done, apply_indexes, estimate_demand, require_room, revert_indexes
@@ -224,6 +225,8 @@ def _prepare(
         notes.append(
             "replicas, if there are any, cannot be seen without PROCESS; each runs the change after this server"
         )
+    if not isinstance(session.dialect, PostgreSQL) and any(change.statements for change in changes):
+        notes.append("claims that are under way in the moment when it begins or ends may get error 1213; workers claim again")
     session.rollback()  # nothing stays open while a person thinks
     if dry_run:
         click.echo(f"-- {where}: this would")

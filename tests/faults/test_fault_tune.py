@@ -126,7 +126,7 @@ def building(account: Account) -> bool:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_was_ended_is_finished_by_the_next(how: signal.Signals, ready: Account, opsctl: Opsctl) -> None:
     """Ended in the first moment that the server shows an index being built."""
-    fill(ready.database, 200_000)
+    fill(ready.database, 100_000)
     running = opsctl.start(ready.dsn(), *apply_options(ready))
     wait_until(lambda: building(ready) or running.process.poll() is not None, 60)
     running.send(how)
