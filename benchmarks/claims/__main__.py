@@ -85,7 +85,15 @@ class Bench:
         """Measure each number of finished rows, and print as it goes."""
         for finished in numbers(self.arguments.finished):
             with fresh_database(self.server) as database:
-                build(database, Shape(finished, tasks=self.arguments.tasks, expiring=self.arguments.expiring))
+                build(
+                    database,
+                    Shape(
+                        finished,
+                        tasks=self.arguments.tasks,
+                        expiring=self.arguments.expiring,
+                        payload=self.arguments.payload,
+                    ),
+                )
                 size = table_bytes(database)
                 print(
                     f"\n{finished:,} finished rows, {self.arguments.tasks} tasks, {size / 2**20:,.0f} MiB of table and indexes",
@@ -99,7 +107,13 @@ class Bench:
     def compare_latency(self, database: Database, finished: int, queued: int) -> None:
         """Claims that find nothing and claims of four, by one worker, with each set of indexes."""
         clear_live(database)
-        queue(database, queued, scattered=self.server.family == "postgresql", expiring=self.arguments.expiring)
+        queue(
+            database,
+            queued,
+            scattered=self.server.family == "postgresql",
+            expiring=self.arguments.expiring,
+            payload=self.arguments.payload,
+        )
         cells: dict[str, dict[str, Latency]] = {}
         for indexes in (STOCK, TUNED):
             self.set_indexes(database, indexes)
@@ -232,6 +246,7 @@ def main() -> None:
     parser.add_argument("--queued", default="0,200,20000")
     parser.add_argument("--tasks", type=int, default=5)
     parser.add_argument("--expiring", type=float, default=0.0, help="share of rows with an expires_at")
+    parser.add_argument("--payload", type=int, default=200, help="characters in each payload, and each result")
     parser.add_argument("--indexes", help="names, apart by commas")
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=10.0, help="0: no throughput")

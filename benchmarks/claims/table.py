@@ -55,6 +55,7 @@ def queue(
     namespace: str = "ns-0",
     expiring: float = 0.0,
     scattered: bool = False,
+    payload: int = 200,
 ) -> None:
     """Add `count` queued executions of one task, due since a moment ago, in random order of ids.
 
@@ -76,7 +77,7 @@ def queue(
         "namespace": f"'{namespace}'",
         "task_name": f"'{task}'",
         "status": "'queued'",
-        "payload": "'{\"pages\": 3}'",
+        "payload": _payload(payload, postgresql=postgresql),
         "metadata": "'{}'",
         "attempts": "0",
         "available_at": ago,
@@ -109,7 +110,7 @@ def _insert(database: Database, shape: Shape, first: int, last: int) -> None:
     status = (
         f"CASE {moment} % 20 WHEN 0 THEN 'failed' WHEN 1 THEN 'cancelled' WHEN 2 THEN 'expired' ELSE 'succeeded' END"
     )
-    text = f"concat('{{\"text\": \"', repeat('x', {shape.payload}), '\"}}')" + ("::jsonb" if postgresql else "")
+    text = _payload(shape.payload, postgresql=postgresql)
     execution = {
         "id": uuid,
         "namespace": f"concat('ns-', i % {shape.namespaces})",
@@ -142,6 +143,15 @@ def _insert(database: Database, shape: Shape, first: int, last: int) -> None:
     }
     _run(database, EXECUTIONS, execution, first, last)
     _run(database, ATTEMPTS, attempt, first, last)
+
+
+def _payload(characters: int, *, postgresql: bool) -> str:
+    """An object with so many characters in it, no two the same to a compressor that looks at one row."""
+    noise = "md5((i + n)::text)" if postgresql else "'x'"
+    if postgresql:
+        parts = f"(SELECT string_agg({noise}, '') FROM generate_series(1, {max(1, characters // 32)}) AS r(n))"
+        return f"jsonb_build_object('text', {parts})"
+    return f"concat('{{\"text\": \"', repeat({noise}, {characters}), '\"}}')"
 
 
 def _run(database: Database, table: str, row: dict[str, str], first: int, last: int) -> None:
