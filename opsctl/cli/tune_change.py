@@ -226,7 +226,9 @@ def _prepare(
             "replicas, if there are any, cannot be seen without PROCESS; each runs the change after this server"
         )
     if not isinstance(session.dialect, PostgreSQL) and any(change.statements for change in changes):
-        notes.append("claims that are under way in the moment when it begins or ends may get error 1213; workers claim again")
+        notes.append(
+            "claims that are under way in the moment when it begins or ends may get error 1213; workers claim again"
+        )
     session.rollback()  # nothing stays open while a person thinks
     if dry_run:
         click.echo(f"-- {where}: this would")
