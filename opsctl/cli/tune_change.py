@@ -29,7 +29,16 @@ from opsctl.ops.tune.change import Done, apply_indexes, estimate_demand, require
 from opsctl.ops.tune.online import Patience
 from opsctl.ops.tune.replicas import find_replicas, may_see_replicas
 from opsctl.ops.tune.room import format_bytes
-from opsctl.ops.tune.steps import Change, Live, group_steps, plan_apply, plan_revert, read_live, require_changeable
+from opsctl.ops.tune.steps import (
+    RECORD,
+    Change,
+    Live,
+    group_steps,
+    plan_apply,
+    plan_revert,
+    read_live,
+    require_changeable,
+)
 from opsctl.rows import Rows
 from opsctl.schema.operational import NAMES
 
@@ -119,6 +128,7 @@ def apply(
         audit_stream(None if dry_run else find_audit_file(audit_file)) as stream,
         open_session(place.target, place.timeouts, read_only=False) as session,
     ):
+        require_changeable(session, read_live(session, place.pair, schema=place.schema, with_record=False))
         live = read_live(session, place.pair, schema=place.schema)
         before = None if no_measure else _advise(place, task, limit_s)
         chosen = names or tuple(dict.fromkeys([*(before.paying if before else ()), *live.off_record]))
@@ -126,7 +136,6 @@ def apply(
         if not steps:
             click.echo(_nothing(live, chosen, named=bool(names)))
             return errors.EXIT_YES
-        require_changeable(session, live)
         demand = estimate_demand(session, live, steps)
         require_room(session, demand)
         notes = [f"{name}: {size}, {size.rows:,} entries" for name, size in demand.sizes.items()]
@@ -156,6 +165,9 @@ def apply(
             after = _advise(place, task or before.measured.task, limit_s)
             for line in after.gains(before):
                 click.echo(line)
+            if after.is_worse_than(before):
+                back = " ".join(f"--only {step.item.name}" for step in steps if step.action != RECORD)
+                state.warn(f"a claim costs more than before: opsctl tune revert {back} takes it back")
     return errors.EXIT_YES
 
 

@@ -67,6 +67,13 @@ class Advised:
         """The names to apply."""
         return tuple(one.name for one in self.advice if one.pays)
 
+    def is_worse_than(self, before: Advised) -> bool:
+        """Whether a claim passes more rows and takes longer than it did `before`."""
+        now, was = self.measured.find("claim"), before.measured.find("claim")
+        if now is None or was is None or now.time_ms is None or was.time_ms is None:
+            return False
+        return now.time_ms > 1.2 * was.time_ms and (now.passed or 0) > (was.passed or 0) + _IN_VAIN
+
     def gains(self, before: Advised) -> Iterator[str]:
         """Yield a line for each operation that costs something else than it did `before`."""
         old = {one.operation: one for one in before.measured.measurements}
@@ -110,7 +117,7 @@ class _Facts:
     def about(self, item: Operational) -> Advice:
         """Return the advice about one operational index."""
         if item.hides and item.holds_in(self._live.table) and self._queue_is_long():
-            why = f"{self._waiting:,} of about {self._rows:,} rows wait: the stock claim index would find them sooner; show it while that is so: opsctl tune revert --only {item.name}"
+            why = f"{self._waiting:,} of about {self._rows:,} rows wait: walking past what has ended by the stock claim index costs less than sorting them; while that is so: opsctl tune revert --only {item.name}"
             return Advice(item.name, CONSIDER, why, writes=_writes(item))
         if item.holds_in(self._live.table):
             found = item.found_in(self._live.table)
@@ -184,15 +191,14 @@ class _Facts:
             return NOT_NOW, "the stock claim index is the best there is while ready does not pay"
         if self._queue_is_long():
             return NOT_NOW, (
-                f"{self._waiting:,} of about {self._rows:,} rows wait: in the order of the stock claim index they come "
-                "first; look again when the queue is short"
+                f"{self._waiting:,} of about {self._rows:,} rows wait: sorting them costs more than walking past what has ended; "
+                "look again when the queue is short"
             )
         search = self._by_name.get("ready-search")
+        now = f" ({_time(search)} now)" if _in_vain(search) >= _IN_VAIN else ""
         return PAYS, (
-            f"as soon as some rows wait the optimizer prefers the stock claim index, and passes the task's finished rows "
-            f"({_cost(search)} now)"
-            if search is not None
-            else "the optimizer prefers the stock claim index when rows wait"
+            "as soon as some thousand rows wait the optimizer prefers the stock claim index, and walks past every finished row "
+            f"of the task{now}"
         )
 
     def _queue_is_long(self) -> bool:

@@ -101,7 +101,7 @@ class Builder:
                 if time.monotonic() >= until:
                     raise Unreachable(
                         f"{error.message}; tried for {self._patience.retry_for_s:g} s{self._holders()}",
-                        "nothing of this step is changed: let the long transaction end, or raise --lock-timeout "
+                        "nothing is changed: see opsctl query run transactions for what is open and let it end, or raise --lock-timeout "
                         "(the application waits as long) or --retry-for",
                     ) from error.__cause__
             pause = self._patience.lock_s * _PAUSE_FACTOR

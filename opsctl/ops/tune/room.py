@@ -11,6 +11,7 @@ from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import OpsctlError
 from opsctl.ops.tune.steps import Live
 from opsctl.schema.model import Index
+from opsctl.schema.sizes import estimate_entries
 from opsctl.schema.versions import qualified
 
 #: A sorted build fills InnoDB's pages to 15/16 and PostgreSQL's to 90 %; pages above the leaves are a hundredth.
@@ -62,11 +63,9 @@ def estimate_size(session: Session, live: Live, index: Index, rows: int) -> Size
 
 def _live_rows(session: Session, live: Live, rows: int) -> int:
     """What waits, as far as the partial claim index's own statistics tell."""
-    claim = qualified(
-        session.dialect, session.dialect.derived_names(live.pair)["ix_onestep_executions_claim"], live.schema
-    )
-    found = session.scalar("SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass(:name)", name=claim)
-    return min(rows, int(found)) if found is not None and found >= 0 else rows
+    claim = session.dialect.derived_names(live.pair)["ix_onestep_executions_claim"]
+    found = estimate_entries(session, claim, live.schema)
+    return min(rows, found) if found else rows
 
 
 def _sample_lengths(session: Session, live: Live, columns: list[str]) -> dict[str, float]:

@@ -220,7 +220,7 @@ def require_changeable(session: Session, live: Live) -> None:
         account = session.scalar("SELECT CURRENT_USER")
         raise StatementRefused(
             f"{session.target}: the account {account} lacks {'; '.join(lacks)}",
-            "have that granted, or use the migration account's DSN (--dsn-file, OPSCTL_MIGRATION_DSN)",
+            "have that granted (or ALTER TABLE … OWNER TO it), or use the DSN of an account that has it (OPSCTL_MIGRATION_DSN)",
         )
 
 
