@@ -167,6 +167,11 @@ class Session:
             self.connection.invalidate()
 
 
+def in_text(name: str) -> str:
+    """Return a quoted name as it stands in a statement with :name binds: a colon in it is none."""
+    return name.replace(":", "\\:")
+
+
 def execute_verbatim(connection: sa.Connection, sql: str) -> list[tuple[Any, ...]]:
     """Run `sql` through the driver with nothing in it interpreted, on a connection of SQLAlchemy's."""
     # Drivers treat % as a placeholder only when parameters come along; exec_driver_sql passes an empty tuple.

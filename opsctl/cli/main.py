@@ -188,9 +188,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (ReaderGone, BrokenPipeError):
         return _broken_pipe()
     except (KeyboardInterrupt, click.Abort):
-        return _fail(errors.EXIT_INTERRUPTED, "interrupted", "what was not committed was rolled back; run it again")
+        return _fail(
+            errors.EXIT_INTERRUPTED,
+            "interrupted",
+            "what was not committed was rolled back, what was done before stays; run it again",
+        )
     except Terminated:
-        return _fail(errors.EXIT_TERMINATED, "terminated", "what was not committed was rolled back; run it again")
+        return _fail(
+            errors.EXIT_TERMINATED,
+            "terminated",
+            "what was not committed was rolled back, what was done before stays; run it again",
+        )
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             return _bug(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,17 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float | 
     if check_seconds(str(value)) is None:
         raise click.BadParameter("give seconds, between 0.001 and 86400")
     return str(value)
+
+
+class Finite(click.FloatRange):
+    """A number in a range; nan and inf are none, though click takes them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Raises BadParameter."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return number
 
 
 def complete_target(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

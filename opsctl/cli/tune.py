@@ -8,7 +8,7 @@ import click
 
 from opsctl import errors
 from opsctl.cli import state
-from opsctl.cli.options import database_options, find_output, find_place, output_option
+from opsctl.cli.options import Finite, database_options, find_output, find_place, output_option
 from opsctl.cli.output import show_rows
 from opsctl.cli.progress import Progress
 from opsctl.cli.tune_change import advise, apply, limit_option, revert, task_option
@@ -33,7 +33,7 @@ def tune() -> None:
     "--poll",
     "poll_s",
     metavar="S",
-    type=click.FloatRange(0.001),
+    type=Finite(0.001),
     default=1.0,
     show_default=True,
     help="Seconds between their polls.",

@@ -11,6 +11,7 @@ from opsctl import errors
 from opsctl.cli import state
 from opsctl.cli.changing import audit_stream, confirm, line_writer
 from opsctl.cli.options import (
+    Finite,
     Place,
     change_options,
     database_options,
@@ -57,7 +58,7 @@ task_option = click.option(
     "--task", metavar="TASK", help="Measure claims of this task. Default: the one with the most rows."
 )
 limit_option = click.option(
-    "--limit-time", "limit_s", metavar="S", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True,
+    "--limit-time", "limit_s", metavar="S", type=Finite(0.1, 3600), default=10.0, show_default=True,
     help="Seconds for each statement that is measured.",
 )  # fmt: skip
 
@@ -65,11 +66,11 @@ limit_option = click.option(
 def _patience(function: Any) -> Any:
     for option in (
         click.option(
-            "--retry-for", "retry_for_s", metavar="S", type=click.FloatRange(0, 86400), default=600.0, show_default=True,
+            "--retry-for", "retry_for_s", metavar="S", type=Finite(0, 86400), default=600.0, show_default=True,
             help="Seconds to go on trying while others hold the table.",
         ),
         click.option(
-            "--build-timeout", "build_s", metavar="S", type=click.FloatRange(1, 86400), default=14400.0, show_default=True,
+            "--build-timeout", "build_s", metavar="S", type=Finite(1, 86400), default=14400.0, show_default=True,
             help="Seconds for building one index.",
         ),
     ):  # fmt: skip
@@ -259,8 +260,12 @@ def _prepare(
 
 
 def _run(progress: Progress, done: Iterable[Done]) -> None:
+    nothing = True
     for one in done:
+        nothing = False
         progress.note(f"done in {one.seconds:.1f} s: {one.change.what}")
+    if nothing:
+        progress.note("nothing was left to do: another run has done it meanwhile")
 
 
 def _nothing(live: Live, chosen: tuple[str, ...], *, named: bool) -> str:

@@ -71,6 +71,7 @@ _STATES: dict[str, tuple[str, str]] = {
     "28": ("unreachable", _CREDENTIALS),
     "3D": ("unreachable", _DATABASE),
     "53300": ("unreachable", "the server has no connection left: close idle ones or raise max_connections"),
+    "53400": ("refused", "a limit of the server's configuration: raise the one that the message names, for this role"),
     "53100": ("refused", "the server's disk is full: free space there first"),
     "57014": (
         "unreachable",

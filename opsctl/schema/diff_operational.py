@@ -78,7 +78,7 @@ def _about(c: Comparison, item: Operational, live: Index) -> Finding:
     actual = (replace(live, predicate=describe(live.predicate)) if live.predicate else live).definition
     serves = ", ".join(item.serves)
     if not item.does_the_work(live):
-        message = f"is another index than the operational one of that name: {serves} do not profit from it, and every write pays"
+        message = f"is another index than opsctl makes under that name, for {serves}; every write pays for it"
         values = (item.index.definition, actual)
         return c.finding("index", live.name, "columns", WARNING, values, message, c.fixer.drop_index(live))
     if not live.valid:

@@ -51,7 +51,8 @@ class Operational:
     """One operational index of a pair, or the hiding of a stock index (`hides` and no `index`).
 
     `statement` makes it online, with the names of the pair; `writes` are index entries more for each act of onestep;
-    `needs` names the other that must be there first; an `optional` one pays in some deployments only.
+    `needs` names the other that must be there first; an `optional` one pays in some deployments only; `folds`: the
+    server takes names in other letter case for the same.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Operational:
     hides: str | None = None
     needs: str | None = None
     optional: bool = False
+    folds: bool = True
 
     @property
     def object(self) -> str:
@@ -90,7 +92,7 @@ class Operational:
         return (
             self.is_hidden_in(table)
             if self.hides
-            else any(live.name.lower() == self.object.lower() and self.does_the_work(live) for live in table.indexes)
+            else any(self.is_called(live.name) and self.does_the_work(live) for live in table.indexes)
         )
 
     def does_the_work(self, live: Index) -> bool:
@@ -101,12 +103,17 @@ class Operational:
         return (
             same == [(part.name.lower(), part.descending, part.prefix, part.expression) for part in have]
             and live.method == "btree"
+            and not live.unique
             and same_meaning(self.index.predicate, live.predicate)
         )
 
     def is_hidden_in(self, table: Table) -> bool:
         """Whether the index that it hides is there and hidden."""
-        return any(live.name.lower() == str(self.hides).lower() and not live.visible for live in table.indexes)
+        return any(self.is_called(live.name) and not live.visible for live in table.indexes)
+
+    def is_called(self, name: str) -> bool:
+        """Whether `name` is that of the index that it makes or hides."""
+        return name.lower() == self.object.lower() if self.folds else name == self.object
 
     def holds_in(self, table: Table) -> bool:
         """Whether there is nothing left to do for it."""
@@ -143,6 +150,7 @@ def _parse(name: str, text: str, dialect: AnyDialect) -> Operational:
         hides=facts.get("hides"),
         needs=facts.get("needs"),
         optional="optional" in facts,
+        folds=not dialect.transactional_ddl,
     )
 
 

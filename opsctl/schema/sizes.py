@@ -22,6 +22,8 @@ def estimate_rows(session: Session, pair: Pair, schema: str | None) -> int:
     """Return the server's own estimate of the rows of the executions table; on MySQL it may be off by half."""
     if isinstance(session.dialect, PostgreSQL):
         return _rows_of(session, qualified(session.dialect, pair.executions, schema), _ROW_BYTES)
+    if session.server.product == "MySQL":
+        session.run("SET SESSION information_schema_stats_expiry = 0")  # else its figures may be a day old
     return int(
         session.scalar(
             "SELECT table_rows FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",

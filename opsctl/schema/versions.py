@@ -10,7 +10,7 @@ import io
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opsctl.db import Session
+from opsctl.db import Session, in_text
 from opsctl.dialects import AnyDialect
 from opsctl.dialects.names import Pair, derive_name
 from opsctl.dialects.postgresql import PostgreSQL
@@ -125,7 +125,7 @@ def record_indexes(session: Session, pair: Pair, names: Collection[str], *, sche
         with session.guarded():
             context = MigrationContext.configure(session.connection, opts=options)
             context._ensure_version_table()
-    quoted = qualified(session.dialect, version_table(pair), schema)
+    quoted = in_text(qualified(session.dialect, version_table(pair), schema))
     had = {revision for revision in recorded or () if revision == INDEXES_BASE or revision in INDEX_REVISIONS.values()}
     wanted = {INDEX_REVISIONS[name] for name in names}
     for revision in sorted(had - wanted):

@@ -204,13 +204,48 @@ def test_names_of_full_length(database: Database, opsctl: Opsctl) -> None:
 
 @pytest.mark.servers("postgresql")
 def test_in_a_schema_that_is_not_in_the_path(database: Database, opsctl: Opsctl) -> None:
-    database.execute('CREATE SCHEMA "Odd one"', 'SET search_path TO "Odd one"')
-    place = ["--dsn", database.dsn, "--schema", "Odd one"]
+    database.execute('CREATE SCHEMA "Odd: :x ""one"" 100%"')
+    place = ["--dsn", database.dsn, "--schema", 'Odd: :x "one" 100%']
     assert opsctl("init-tables", *place, "--yes").code == 0
     done = opsctl("tune", "apply", *place, "--only", "finished", "--only", "overdue", "--no-measure", "--yes")
     assert done.code == 0, done
     assert opsctl("verify-schema", *place).code == 0
     assert "nothing to do" in opsctl("tune", "apply", *place, "--only", "finished", "--no-measure", "--yes").out
+    for command in ("measure", "advise"):
+        measured = opsctl("tune", command, *place)
+        assert measured.code == 0, measured
+    assert opsctl("tune", "revert", *place, "--yes").code == 0
+
+
+@pytest.mark.servers("postgresql")
+def test_a_name_that_something_else_has(database: Database, tune: Any) -> None:
+    database.execute(f"CREATE TABLE ix_{EXECUTIONS}_finished (a INT)")
+    before = indexes(database)
+    refused = tune("apply")
+    assert (refused.code, f"ix_{EXECUTIONS}_finished" in refused.err) == (5, True), refused
+    assert indexes(database) == before
+
+
+def test_a_unique_index_under_its_name(database: Database, tune: Any) -> None:
+    finished = next(item for item in items_of(database) if item.name == "finished")
+    database.execute(finished.statement.replace("CREATE INDEX", "CREATE UNIQUE INDEX"))
+    refused = tune("apply", only=("finished",))
+    assert (refused.code, "UNIQUE" in refused.err) == (5, True), refused
+
+
+@pytest.mark.servers("mysql", "mariadb")
+def test_the_stock_index_is_gone(database: Database, tune: Any, opsctl: Opsctl) -> None:
+    database.execute(f"DROP INDEX {CLAIM} ON {EXECUTIONS}")
+    told = opsctl("tune", "advise", "--dsn", database.dsn, "-o", "json")
+    advice = {row["name"]: row["advice"] for row in told.json["rows"]}
+    assert advice["hide-claim"] == "does not pay", told
+    assert tune("apply", only=("ready",)).code == 0
+
+
+@pytest.mark.parametrize("option", ["--retry-for", "--build-timeout", "--limit-time"])
+def test_no_number_of_seconds(option: str, database: Database, tune: Any) -> None:
+    for value in ("nan", "inf", "-1", "soon"):
+        assert tune("apply", option, value).code == 2
 
 
 def test_the_audit(database: Database, tune: Any, tmp_path: Path) -> None:

@@ -313,7 +313,7 @@ def test_nothing_pays_on_a_small_table(database: Database, tune: Callable[..., A
 
 def test_what_pays_is_applied_and_measured_again(database: Database, tune: Callable[..., Answer]) -> None:
     postgresql = database.server.family == "postgresql"
-    fill(database, 60_000, 8_000 if postgresql else 100)
+    fill(database, 60_000, 25_000 if postgresql else 100)
     answer = tune("advise", "-o", "json")
     assert answer.code == 1, answer
     pays = {"overdue", "finished"} if postgresql else {"ready", "finished", "hide-claim"}

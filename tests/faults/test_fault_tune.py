@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 import pytest
 from faults.harness import Account, Opsctl, wait_until
-from faults.locks import number_of, session
+from faults.locks import session
 from processes import clean_environment
 from servers import Database
 
@@ -156,7 +156,7 @@ def test_a_long_transaction_does_not_make_the_application_wait(ready: Account, o
                 except pymysql.Error as error:
                     refused.append(error)
 
-    with session(ready.database, "BEGIN", f"SELECT * FROM {EXECUTIONS}") as holder:
+    with session(ready.database, "BEGIN", f"SELECT * FROM {EXECUTIONS}"):
         thread = threading.Thread(target=application)
         thread.start()
         try:
@@ -164,8 +164,7 @@ def test_a_long_transaction_does_not_make_the_application_wait(ready: Account, o
         finally:
             done.set()
             thread.join()
-        ended.failed(3, "tried for 3 s", "retry-for")
-        assert str(number_of(holder)) in ended.err or ready.server.name == "mariadb", ended
+        ended.failed(3, "tried for 3 s", "query run transactions")
     assert not refused
     assert names_of(ready) == before
     assert opsctl(ready.dsn(), *apply_options(ready)).code == 0

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from opsctl.db import Session
+from opsctl.db import Session, in_text
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import OpsctlError
 from opsctl.ops.tune.measure import Measured, Measurement, measure_pair
+from opsctl.ops.tune.plans import WHOLE_TABLE
 from opsctl.ops.tune.room import Size, estimate_size
 from opsctl.ops.tune.steps import Live, read_live
 from opsctl.schema.operational import Operational
@@ -31,6 +32,8 @@ CONSIDER = "consider"
 _IN_VAIN = 5_000
 #: What purge reads in vain; it runs once a day, not once a second.
 _IN_VAIN_OF_PURGE = 50_000
+#: Some ten milliseconds of each poll of each worker.
+_SLOW_MS = 10.0
 #: As many rows of an index are read in some ten milliseconds.
 _WAITING_LONG = 20_000
 #: Below, either index finds them at once.
@@ -75,11 +78,11 @@ class Advised:
         return now.time_ms > 1.2 * was.time_ms and (now.passed or 0) > (was.passed or 0) + _IN_VAIN
 
     def gains(self, before: Advised) -> Iterator[str]:
-        """Yield a line for each operation that costs something else than it did `before`."""
+        """Yield a line for each operation that passes fewer rows than it did `before`."""
         old = {one.operation: one for one in before.measured.measurements}
         for new in self.measured.measurements:
             was = old.get(new.operation)
-            if was is None or was.passed == new.passed or new.time_ms is None:
+            if was is None or new.time_ms is None or (new.passed or 0) >= (was.passed or 0):
                 continue
             times = (
                 f" ({was.time_ms / new.time_ms:,.0f} times)"
@@ -164,12 +167,19 @@ class _Facts:
         search = self._by_name.get("overdue-search")
         vain = _in_vain(search)
         if self._postgresql:
-            if vain >= _IN_VAIN:
+            slow = search is not None and (search.time_ms is None or search.time_ms >= _SLOW_MS)
+            if vain >= _WAITING_LONG or (vain >= _IN_VAIN and slow):
                 return (
                     PAYS,
                     f"the search for overdue rows, which begins every claim, passes {vain:,} rows in vain: {_time(search)}",
                 )
             return NOT_NOW, f"the search for overdue rows passes only {vain:,} rows in vain: the queue is short"
+        whole = search is not None and search.index == WHOLE_TABLE and vain >= _IN_VAIN
+        if whole and self._items["ready"].holds_in(self._live.table):
+            return (
+                PAYS,
+                f"the search for overdue rows reads the whole table although ready is there: {vain:,} rows in vain, {_time(search)}",
+            )
         if (self._waiting or 0) >= _WAITING_LONG:
             return PAYS, f"{self._waiting:,} rows wait, and every claim reads them all to see whether one is overdue"
         return NOT_NOW, f"the index ready serves the search for overdue rows too, until some {_WAITING_LONG:,} wait"
@@ -185,6 +195,8 @@ class _Facts:
         return NOT_NOW, f"finding what has ended passes only {vain:,} rows in vain"
 
     def _hide_claim(self) -> tuple[str, str]:
+        if self._live.named(str(self._items["hide-claim"].hides)) is None:
+            return NOT_NOW, "there is no stock claim index to hide: opsctl verify-schema says what else is missing"
         ready = self._items["ready"]
         stands = ready.holds_in(self._live.table)
         if not stands and self._ready()[0] != PAYS:
@@ -212,7 +224,7 @@ class _Facts:
         measured = self._by_name.get("waiting")
         if measured is None or measured.time_ms is None:
             return None
-        table = qualified(self._session.dialect, self._live.pair.executions, self._live.schema)
+        table = in_text(qualified(self._session.dialect, self._live.pair.executions, self._live.schema))
         sql = f"SELECT count(*) FROM (SELECT 1 AS one FROM {table} WHERE status IN ('queued', 'retrying') LIMIT {_COUNT_UP_TO}) w"  # noqa: S608 (quoted)
         try:
             return int(self._session.scalar(sql))
@@ -225,7 +237,7 @@ class _Facts:
         """The oldest row of the namespace that was measured: one entry of the list index."""
         if self._measured.namespace is None:
             return None
-        table = qualified(self._session.dialect, self._live.pair.executions, self._live.schema)
+        table = in_text(qualified(self._session.dialect, self._live.pair.executions, self._live.schema))
         found: datetime | None = self._session.scalar(
             f"SELECT created_at FROM {table} WHERE namespace = :namespace ORDER BY created_at, id LIMIT 1",  # noqa: S608
             namespace=self._measured.namespace,

@@ -119,8 +119,8 @@ def apply_indexes(
     A run that was ended at any moment is recognised by what it left: whole steps are kept, an invalid index is built anew.
     """
 
-    def plan(live: Live) -> list[Step]:
-        return plan_apply(session, live, names)
+    def plan(builder: Session, live: Live) -> list[Step]:
+        return plan_apply(builder, live, names)
 
     yield from _change(session, pair, plan, schema=schema, patience=patience, audit=audit, report=report)
 
@@ -137,8 +137,8 @@ def revert_indexes(
 ) -> Iterator[Done]:
     """Take the operational indexes `names` back; yield each step when it is done and off the record."""
 
-    def plan(live: Live) -> list[Step]:
-        return plan_revert(session, live, names)
+    def plan(builder: Session, live: Live) -> list[Step]:
+        return plan_revert(builder, live, names)
 
     yield from _change(session, pair, plan, schema=schema, patience=patience, audit=audit, report=report)
 
@@ -146,7 +146,7 @@ def revert_indexes(
 def _change(
     session: Session,
     pair: Pair,
-    plan: Callable[[Live], list[Step]],
+    plan: Callable[[Session, Live], list[Step]],
     *,
     schema: str | None,
     patience: Patience,
@@ -157,7 +157,8 @@ def _change(
     session.rollback()
     with open_builder(session, live, patience, report) as builder:
         live = read_live(builder.session, pair, schema=schema)  # another may have been at work until now
-        changes = group_steps(session, live, plan(live))
+        # On the builder's connection: a transaction that stays open on another is one that CONCURRENTLY waits for.
+        changes = group_steps(session, live, plan(builder.session, live))
         recorded = live.recorded
         audit.record(
             "begin",
@@ -183,10 +184,10 @@ def _change(
 
 
 def _built(session: Session, change: Change) -> str | None:
-    """Return the index that a failed build leaves behind, where the server does not take it back: CONCURRENTLY."""
+    """Return the index that a failed build or drop leaves invalid, where the server does not: CONCURRENTLY."""
     if not isinstance(session.dialect, PostgreSQL):
         return None
-    return next((step.item.object for step in change.steps if step.builds), None)
+    return next((step.item.object for step in change.steps if step.builds or step.action == DROP), None)
 
 
 def _recorded_after(step: Step, recorded: frozenset[str]) -> frozenset[str]:

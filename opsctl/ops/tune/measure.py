@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from opsctl.db import Session
+from opsctl.db import Session, in_text
 from opsctl.dialects.base import Server
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
@@ -187,7 +187,7 @@ def _in_time(
 def _sampled(
     session: Session, live: Live, rows: int, namespace: str | None, task: str | None
 ) -> tuple[str | None, str | None]:
-    table = qualified(session.dialect, live.pair.executions, live.schema)
+    table = in_text(qualified(session.dialect, live.pair.executions, live.schema))
     given = {name: value for name, value in (("namespace", namespace), ("task_name", task)) if value is not None}
     where = " WHERE " + " AND ".join(f"{name} = :{name}" for name in given) if given else ""
     if isinstance(session.dialect, PostgreSQL):

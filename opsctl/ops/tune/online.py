@@ -47,6 +47,10 @@ SELECT SUBSTRING_INDEX(s.event_name, '/', -1) AS phase,
   FROM performance_schema.events_stages_current s JOIN performance_schema.threads t USING (thread_id)
  WHERE t.processlist_id = :id
 """
+_NEXT = (
+    "see opsctl query run transactions for what is open; then run the same again, which goes on from there "
+    "(--build-timeout is the time for one)"
+)
 _IS_VALID = "SELECT indisvalid FROM pg_catalog.pg_index WHERE indexrelid = to_regclass(:name)"
 _STATE = "SELECT state AS phase FROM information_schema.processlist WHERE id = :id"
 _HOLDERS_ON_MYSQL = """
@@ -94,8 +98,10 @@ class Builder:
                 return
             except OpsctlError as error:
                 code = error_code(error)
-                self._clean_up(builds)
+                left = self._clean_up(builds)
                 if not isinstance(error, Unreachable) or code not in _TRY_AGAIN:
+                    if left:
+                        raise type(error)(f"{error.message}; {left}", _NEXT) from error.__cause__
                     raise
                 self.session.rollback()
                 if time.monotonic() >= until:
@@ -108,15 +114,17 @@ class Builder:
             self._report(f"the table is in use{self._holders()}; trying again in {pause:g} s")
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
 
-    def _clean_up(self, index: str | None) -> None:
-        """Drop an index that a failed build left invalid; one that is valid is somebody else's."""
+    def _clean_up(self, index: str | None) -> str:
+        """Drop an index that was left invalid; one that is valid is somebody else's. Return what could not be dropped."""
         if index is None:
-            return
+            return ""
         with contextlib.suppress(OpsctlError):  # the connection is gone: the next run finds what is left, and cleans up
             self.session.rollback()
             name = qualified(self.session.dialect, index, self._live.schema)
             if self.session.scalar(_IS_VALID, name=name) is False:
                 self.session.run(drop_sql(self.session, self._live, index))
+            return ""
+        return f"{index} is left invalid, or gone when the server has ended what it does"
 
     def _holders(self) -> str:
         if isinstance(self.session.dialect, PostgreSQL):

@@ -6,7 +6,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-from opsctl.db import Session
+from opsctl.db import Session, in_text
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import OpsctlError
 from opsctl.ops.tune.steps import Live
@@ -20,6 +20,9 @@ _FILL_INNODB, _FILL_POSTGRESQL = 15 / 16 * 0.98, 0.89
 _WITH_SORT_FILES = 2.0
 #: A second or so of DML, as a table that is busy has it, must fit many times over.
 _SAMPLE = 1000
+_NULL_SHARE = """
+SELECT null_frac FROM pg_catalog.pg_stats WHERE schemaname = :schema AND tablename = :table AND attname = :column
+"""
 _VARIABLE = {"namespace", "task_name", "status", "worker_id"}
 _LOOPBACK = ("127.", "::1", "localhost", "/")
 
@@ -46,8 +49,10 @@ class Room:
 def estimate_size(session: Session, live: Live, index: Index, rows: int) -> Size:
     """Return how large `index` will be when it is built, from the lengths in a sample of rows."""
     postgresql = isinstance(session.dialect, PostgreSQL)
-    if postgresql and index.predicate and "queued" in index.predicate:
-        rows = _live_rows(session, live, rows)
+    if postgresql and index.predicate:
+        column = next(part.name for part in index.parts if part.name != "id")
+        rows = _live_rows(session, live, rows) if "queued" in index.predicate else rows
+        rows = round(rows * (1 - _null_share(session, live, column)))
     lengths = _sample_lengths(session, live, [part.name for part in index.parts if part.name in _VARIABLE])
     width = 0.0
     for part in index.parts:
@@ -68,10 +73,16 @@ def _live_rows(session: Session, live: Live, rows: int) -> int:
     return min(rows, found) if found else rows
 
 
+def _null_share(session: Session, live: Live, column: str) -> float:
+    """The share of rows without a value in `column`, by the statistics of the last ANALYZE; 0 when there was none."""
+    found = session.scalar(_NULL_SHARE, schema=live.schema, table=live.pair.executions, column=column)
+    return float(found or 0)
+
+
 def _sample_lengths(session: Session, live: Live, columns: list[str]) -> dict[str, float]:
     if not columns:
         return {}
-    table = qualified(session.dialect, live.pair.executions, live.schema)
+    table = in_text(qualified(session.dialect, live.pair.executions, live.schema))
     picked = ", ".join(columns)
     averages = ", ".join(f"avg(octet_length({column})) AS {column}" for column in columns)
     sample = f"SELECT {averages} FROM (SELECT {picked} FROM {table} LIMIT {_SAMPLE}) s"  # noqa: S608 (quoted, own columns)

@@ -53,7 +53,11 @@ class Live:
 
     def named(self, name: str) -> Index | None:
         """Return the index of this name, in whatever state it is."""
-        return next((live for live in self.table.indexes if live.name.lower() == name.lower()), None)
+        folds = self.schema is None  # PostgreSQL takes names as they are
+        return next(
+            (live for live in self.table.indexes if live.name == name or (folds and live.name.lower() == name.lower())),
+            None,
+        )
 
     @property
     def off_record(self) -> list[str]:
@@ -68,6 +72,12 @@ class Live:
             if name not in known:
                 raise UsageError(f"--only {name}: there is no such index here", f"choose from {', '.join(known)}")
         return [item for item in self.operational if item.name in names]
+
+
+_TAKEN = """
+SELECT count(*) > 0 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relname = :name AND n.nspname = :schema
+"""
 
 
 @dataclass(frozen=True)
@@ -266,11 +276,22 @@ def _create(session: Session, live: Live, item: Operational) -> Step | None:
         )
     if item.found_in(live.table) is not None:
         return None  # under another name, somebody else's
+    _require_free_name(session, live, item)
     what = f"build {item.object} {item.index.definition.removeprefix('INDEX ')}"
     if isinstance(session.dialect, PostgreSQL):
         return Step(item, CREATE, (item.statement,), what)
     columns = ", ".join(session.dialect.quote(part.name) for part in item.index.parts)
     return Step(item, CREATE, (), what, f"ADD INDEX {session.dialect.quote(item.object)} ({columns})")
+
+
+def _require_free_name(session: Session, live: Live, item: Operational) -> None:
+    """On PostgreSQL an index shares its name with every table, view and index of the schema."""
+    taken = live.schema is not None and session.scalar(_TAKEN, name=item.object, schema=live.schema)
+    if taken:
+        raise Guarded(
+            f"{session.target}: the name {item.object} is needed and another object of schema {live.schema} has it",
+            "rename or drop that one",
+        )
 
 
 def _leftovers(session: Session, live: Live, item: Operational) -> list[Step]:
@@ -340,8 +361,8 @@ def _lacks_on_postgresql(session: Session, live: Live) -> list[str]:
     # A table's indexes are made in its schema, with the right of its owner there.
     if not session.scalar("SELECT has_schema_privilege(:schema, 'CREATE')", schema=live.schema):
         lacks.append(f"CREATE on schema {live.schema}")
-    if live.has_record:
-        record = qualified(session.dialect, version_table(live.pair), live.schema)
+    record = qualified(session.dialect, version_table(live.pair), live.schema)
+    if session.scalar("SELECT to_regclass(:record) IS NOT NULL", record=record):
         rights = ("SELECT", "INSERT", "DELETE")
         missing = [
             r for r in rights if not session.scalar("SELECT has_table_privilege(:record, :r)", record=record, r=r)

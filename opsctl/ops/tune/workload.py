@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opsctl.db import in_text
 from opsctl.dialects import AnyDialect
 from opsctl.dialects.names import DEFAULT_ATTEMPTS, DEFAULT_EXECUTIONS, Pair
 from opsctl.queryfiles import binds_of
@@ -49,8 +50,8 @@ def load_workload(dialect: AnyDialect, pair: Pair, schema: str | None) -> tuple[
     """Return the reads for `pair`, those of a claim first and in the order in which it sends them."""
     family = family_of(dialect.name)
     names = {
-        DEFAULT_EXECUTIONS: qualified(dialect, pair.executions, schema),
-        DEFAULT_ATTEMPTS: qualified(dialect, pair.attempts, schema),
+        DEFAULT_EXECUTIONS: in_text(qualified(dialect, pair.executions, schema)),
+        DEFAULT_ATTEMPTS: in_text(qualified(dialect, pair.attempts, schema)),
     }
     found = []
     for name in NAMES:
