@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from alembic import context, op
+from opsctl.schema.versions import run_given_statements
 
 revision = "indexes_overdue_0001"
 down_revision = "indexes_0001"
 branch_labels = None
 depends_on = None
-
-
-def upgrade() -> None:
-    """Run what opsctl found to be missing."""
-    for statement in context.config.attributes["statements"]:
-        op.execute(statement)
-
-
-def downgrade() -> None:
-    """Run what takes it back, as opsctl wrote it."""
-    for statement in context.config.attributes["statements"]:
-        op.execute(statement)
+upgrade = downgrade = run_given_statements

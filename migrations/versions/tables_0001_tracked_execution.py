@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from alembic import context, op
-
 from opsctl.errors import Guarded
+from opsctl.schema.versions import run_given_statements
 
 revision = "tables_0001"
 down_revision = None
 branch_labels = ("tables",)
 depends_on = None
-
-
-def upgrade() -> None:
-    """Create the tables of the pair that are not there; opsctl has checked the ones that are."""
-    for statement in context.config.attributes["statements"]:
-        op.execute(statement)
+#: Creates the tables of the pair that are not there; opsctl has checked the ones that are.
+upgrade = run_given_statements
 
 
 def downgrade() -> None:

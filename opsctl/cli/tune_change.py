@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -147,21 +147,9 @@ def apply(
         _prepare(session, place, group_steps(session, live, steps), notes, dry_run=dry_run, yes=yes)
         if dry_run:
             return errors.EXIT_YES
-        audit = Audit(line_writer(stream), "tune apply", session, place.pair)
         patience = Patience(place.timeouts.lock_s, build_s, retry_for_s)
-        with Progress("tune apply") as progress:
-            _run(
-                progress,
-                apply_indexes(
-                    session,
-                    place.pair,
-                    chosen,
-                    schema=place.schema,
-                    patience=patience,
-                    audit=audit,
-                    report=progress.say,
-                ),
-            )
+        audit = Audit(line_writer(stream), "tune apply", session, place.pair)
+        _change(apply_indexes, session, place, chosen, patience, audit)
         if before is not None:
             after = _advise(place, task or before.measured.task, limit_s)
             for line in after.gains(before):
@@ -202,21 +190,9 @@ def revert(
         _prepare(session, place, group_steps(session, live, steps), [], dry_run=dry_run, yes=yes)
         if dry_run:
             return errors.EXIT_YES
-        audit = Audit(line_writer(stream), "tune revert", session, place.pair)
         patience = Patience(place.timeouts.lock_s, build_s, retry_for_s)
-        with Progress("tune revert") as progress:
-            _run(
-                progress,
-                revert_indexes(
-                    session,
-                    place.pair,
-                    chosen,
-                    schema=place.schema,
-                    patience=patience,
-                    audit=audit,
-                    report=progress.say,
-                ),
-            )
+        audit = Audit(line_writer(stream), "tune revert", session, place.pair)
+        _change(revert_indexes, session, place, chosen, patience, audit)
     return errors.EXIT_YES
 
 
@@ -259,13 +235,24 @@ def _prepare(
     confirm(where, "; ".join(change.what for change in changes), yes=yes)
 
 
-def _run(progress: Progress, done: Iterable[Done]) -> None:
+def _change(
+    change: Callable[..., Iterable[Done]],
+    session: Session,
+    place: Place,
+    chosen: tuple[str, ...],
+    patience: Patience,
+    audit: Audit,
+) -> None:
+    """Apply or revert, and say what was done as it is done."""
     nothing = True
-    for one in done:
-        nothing = False
-        progress.note(f"done in {one.seconds:.1f} s: {one.change.what}")
-    if nothing:
-        progress.note("nothing was left to do: another run has done it meanwhile")
+    with Progress("tune") as progress:
+        for one in change(
+            session, place.pair, chosen, schema=place.schema, patience=patience, audit=audit, report=progress.say
+        ):
+            nothing = False
+            progress.note(f"done in {one.seconds:.1f} s: {one.change.what}")
+        if nothing:
+            progress.note("nothing was left to do: another run has done it meanwhile")
 
 
 def _nothing(live: Live, chosen: tuple[str, ...], *, named: bool) -> str:

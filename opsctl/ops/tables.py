@@ -7,19 +7,17 @@ the next run completes and records.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opsctl.db import Session
 from opsctl.dialects import require_supported
 from opsctl.dialects.mariadb import MariaDB
-from opsctl.dialects.mysql import MySQL
 from opsctl.dialects.names import Pair
 from opsctl.dialects.postgresql import PostgreSQL
-from opsctl.errors import Guarded, StatementRefused, Undetermined, Unreachable, UsageError
+from opsctl.errors import Guarded, StatementRefused, Undetermined, UsageError
 from opsctl.failures import error_code
 from opsctl.ops.audit import Audit
+from opsctl.ops.ddl_locks import ddl_locks_of, lock_seconds
 from opsctl.ops.table_indexes import is_mended, lacks_for_indexes, plan_indexes, recommended_indexes
 from opsctl.schema.expected import UUID_CHAR, VERSION_TITLE
 from opsctl.schema.findings import WARNING, at_least
@@ -197,7 +195,7 @@ def plan_again_locked(session: Session, pair: Pair, *, schema: str | None, with_
 
     A difference seen without the locks may be such a moment. Raises Unreachable when a lock is not had in time.
     """
-    with _ddl_locks(session, pair):
+    with ddl_locks_of(session, pair):
         return plan_tables(session, pair, schema=schema, names=True, with_indexes=with_indexes)
 
 
@@ -223,7 +221,7 @@ def dry_run_sql(session: Session, pair: Pair, plan: Plan) -> str:
         lock = f"SELECT pg_advisory_xact_lock({dialect.ddl_lock(pair)});\n\n"
         return f"BEGIN;\n\n{lock}{path}{record}\n\nCOMMIT;\n"
     locks = dialect.ddl_locks(pair)
-    take = "".join(f"SELECT GET_LOCK('{name}', {_lock_seconds(session)});\n\n" for name in locks)
+    take = "".join(f"SELECT GET_LOCK('{name}', {lock_seconds(session)});\n\n" for name in locks)
     give = "".join(f"SELECT RELEASE_LOCK('{name}');\n\n" for name in reversed(locks))
     return f"{take}{record}\n\n{give}".rstrip() + "\n"
 
@@ -243,7 +241,7 @@ def apply_plan(session: Session, pair: Pair, *, schema: str | None, audit: Audit
     load_alembic()
     for attempt in range(1, _ATTEMPTS_AT_RACE + 1):
         try:
-            with _ddl_locks(session, pair):
+            with ddl_locks_of(session, pair):
                 return _apply_locked(session, pair, schema=schema, audit=audit, with_indexes=with_indexes)
         except StatementRefused as error:
             audit.record("failed", error=error.message)
@@ -369,69 +367,3 @@ def _require_rights(session: Session, pair: Pair, plan: Plan, sections: tuple[st
         f"{session.target}: the account {account} lacks {lacks}",
         "have that granted, or use the migration account's DSN (--dsn-file, OPSCTL_MIGRATION_DSN)",
     )
-
-
-def _lock_seconds(session: Session) -> int:
-    return max(1, round(session.timeouts.lock_s))
-
-
-@contextlib.contextmanager
-def _ddl_locks(session: Session, pair: Pair) -> Iterator[None]:
-    """Hold onestep's own locks for creating `pair`."""
-    dialect = session.dialect
-    session.rollback()
-    if isinstance(dialect, PostgreSQL):
-        _take_advisory_lock(session, dialect.ddl_lock(pair))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(Unreachable):
-                session.rollback()  # what is not committed by now is not wanted; the lock goes with it
-        return
-    held: list[str] = []
-    try:
-        for name in dialect.ddl_locks(pair):
-            _get_lock(session, dialect, name)
-            held.append(name)
-        yield
-    finally:
-        for name in reversed(held):
-            with contextlib.suppress(Unreachable):  # the connection is gone, and its locks with it
-                session.scalar("SELECT RELEASE_LOCK(:name)", name=name)
-
-
-#: Who holds a given advisory lock of one 64-bit key in this database.
-_ADVISORY_HOLDER = """
-SELECT pid FROM pg_catalog.pg_locks
- WHERE locktype = 'advisory' AND granted AND objsubid = 1
-   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-   AND ((classid::bigint << 32) | objid::bigint) = :key
-"""
-
-
-def _take_advisory_lock(session: Session, key: int) -> None:
-    try:
-        session.scalar("SELECT pg_advisory_xact_lock(:key)", key=key)
-    except Unreachable as error:
-        if error_code(error) != "55P03":
-            raise
-        session.rollback()
-        raise _held(
-            session, f"advisory lock {key}", session.scalar(_ADVISORY_HOLDER, key=key), "pg_stat_activity"
-        ) from None
-
-
-def _held(session: Session, lock: str, holder: object, where: str) -> Unreachable:
-    who = f"session {holder}" if holder else "another session"
-    return Unreachable(
-        f"{session.target}: the {lock} is held by {who}, waited {session.timeouts.lock_s:g} s for it",
-        f"onestep or another init-tables creates tables there: see {where}, then run it again; or raise --lock-timeout",
-    )
-
-
-def _get_lock(session: Session, dialect: MySQL | MariaDB, name: str) -> None:
-    seconds = _lock_seconds(session)
-    if session.scalar("SELECT GET_LOCK(:name, :seconds)", name=name, seconds=seconds) == 1:
-        return
-    holder = session.scalar("SELECT IS_USED_LOCK(:name)", name=name)
-    raise _held(session, f"lock {name}", holder, "SHOW PROCESSLIST")

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from opsctl.dialects import AnyDialect
 from opsctl.dialects.names import Pair, derive_name
+from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import OpsctlError
 from opsctl.resources import find_resource
 from opsctl.schema.expressions import same_meaning
@@ -150,14 +151,14 @@ def _parse(name: str, text: str, dialect: AnyDialect) -> Operational:
         hides=facts.get("hides"),
         needs=facts.get("needs"),
         optional="optional" in facts,
-        folds=not dialect.transactional_ddl,
+        folds=not isinstance(dialect, PostgreSQL),
     )
 
 
 def _index(statement: str, dialect: AnyDialect) -> Index:
     match = _CREATE.fullmatch(statement)
     assert match is not None, statement
-    nulls_first = False if dialect.transactional_ddl else None
+    nulls_first = False if isinstance(dialect, PostgreSQL) else None
     parts = tuple(IndexPart(column.strip(), nulls_first=nulls_first) for column in match["columns"].split(","))
     return Index(match["name"], parts, predicate=match["predicate"])
 

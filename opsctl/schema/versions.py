@@ -83,6 +83,14 @@ def load_alembic() -> None:
     import alembic.runtime.environment  # noqa: F401
 
 
+def run_given_statements() -> None:
+    """The upgrade and the downgrade of a revision: run the statements that opsctl gives with it."""
+    from alembic import context, op
+
+    for statement in context.config.attributes["statements"]:
+        op.execute(statement)
+
+
 def upgrade_tables(session: Session, pair: Pair, statements: list[str], *, schema: str | None) -> None:
     """Run `statements` as the revision `tables_0001` and record it, in the session's transaction and under its lock.
 

@@ -21,6 +21,7 @@ from opsctl.dialects.names import derive_name
 from opsctl.dialects.postgresql import PostgreSQL
 from opsctl.errors import Guarded, OpsctlError, Unreachable
 from opsctl.failures import error_code
+from opsctl.ops.ddl_locks import advisory_holder
 from opsctl.ops.tune.steps import Live, drop_sql
 from opsctl.schema.versions import qualified
 
@@ -182,12 +183,7 @@ def _try_lock(session: Session, live: Live) -> str | None:
         key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], byteorder="big", signed=True)
         if session.scalar("SELECT pg_try_advisory_lock(:key)", key=key):
             return None
-        holder = session.scalar(
-            "SELECT pid FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
-            " AND ((classid::bigint << 32) | objid::bigint) = :key",
-            key=key,
-        )
-        return str(holder or "?")
+        return str(advisory_holder(session, key) or "?")
     # A lock's name holds for the whole server, so the database is part of it; the hash keeps it within 64 characters.
     name = derive_name("opsctl_tune_", hashlib.sha256(str(session.scalar("SELECT DATABASE()")).encode()).hexdigest()[:12],
                        live.pair.executions, max_length=64)  # fmt: skip
