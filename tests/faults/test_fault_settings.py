@@ -224,6 +224,11 @@ def test_standby(server: Server, opsctl: Opsctl, private_server: Callable[..., S
             refused = opsctl(empty.dsn(port=standby.port), "init-tables", "--yes")
             refused.failed(4, "read-only|recovery", "primary")
             assert empty.tables() == set()
+            apply = ["tune", "apply", "--only", "finished", "--no-measure"]
+            opsctl(whole.dsn(port=standby.port), *apply, "--yes").failed(5, "standby", "primary")
+            named = opsctl(whole.dsn(), *apply, "--dry-run")
+            assert (named.code, "through the WAL" in named.out) == (0, True), named
+            assert opsctl(whole.dsn(), *apply, "--yes").code == 0
         finally:
             standby.discard()
             shutil.rmtree(directory, ignore_errors=True)

@@ -199,8 +199,8 @@ def group_steps(session: Session, live: Live, steps: list[Step]) -> list[Change]
 
 
 def drop_sql(session: Session, live: Live, index: str) -> str:
-    """Return PostgreSQL's statement that drops an index online."""
-    return f"DROP INDEX CONCURRENTLY {qualified(session.dialect, index, live.schema)}"
+    """Return PostgreSQL's statement that drops an index online; a try that was cut off may have done it already."""
+    return f"DROP INDEX CONCURRENTLY IF EXISTS {qualified(session.dialect, index, live.schema)}"
 
 
 def _show(session: Session, item: Operational, index: str, what: str) -> Step:
